@@ -32,13 +32,11 @@
 //! # }
 //! ```
 
-mod admission;
 mod error;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
 mod live;
 mod machine;
-mod node_limits;
 pub mod observer;
 mod options;
 mod output;
@@ -49,10 +47,8 @@ pub mod roots;
 mod run;
 mod supervisor;
 
-pub use admission::{capacity, fits_reservations};
 pub use error::RunError;
 pub use machine::{MachineActivity, PlanFitConcern, fits, presence};
-pub use node_limits::AgentGroup;
 pub use observer::{Observer, ObserverNotice};
 pub use options::{Foreground, RunOptions};
 pub use part::{PartPlace, part};

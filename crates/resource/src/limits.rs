@@ -1,6 +1,5 @@
 //! Limits of nodes: the mechanism that holds each, and the account of what programs had.
 
-mod agent_group;
 mod change;
 mod check;
 mod disks;
@@ -15,14 +14,13 @@ mod shares;
 use std::path::Path;
 
 use windtunnel_limit::{
-    CgroupLimits, ControlGroup, LimitAccount, LimitHit, LimitMechanismChoice, ResourceLimitOwner,
+    CgroupLimits, ControlGroup, LimitAccount, LimitHit, LimitMechanismChoice, LimiterReport,
+    ResourceLimitOwner,
 };
 use windtunnel_model::demand::Demand;
 use windtunnel_model::plan::Node;
 use windtunnel_model::{Plan, ReservationId, Resource, ResourceUsage, Time};
 use windtunnel_sys::limits;
-
-pub use agent_group::AgentGroup;
 
 use disks::DiskNeeds;
 use groups::NodeGroups;
@@ -31,11 +29,11 @@ use rounds::{Rounds, TURN_MOST};
 use shares::CpuShareAllocation;
 
 use crate::admission::RunAdmission;
-use crate::error::RunError;
+use crate::error::ResourceError;
 
 /// The limited nodes and reservations of this machine.
 #[derive(Debug, Default)]
-pub(crate) struct MachineResourceLimits {
+pub struct MachineResourceLimits {
     nodes: Vec<OwnerResourceLimits>,
     /// The innermost first: their groups are removed after those of nodes, in this order.
     reservations: Vec<OwnerResourceLimits>,
@@ -57,17 +55,28 @@ pub(crate) struct MachineResourceLimits {
     admitted: Option<RunAdmission>,
 }
 
+/// What is new of limits that a node's init holds itself.
+#[derive(Debug, Default)]
+pub struct NodeLimiterNews {
+    /// Why its limit of processor time is not held.
+    pub cpu_failure: Option<String>,
+    /// Why another limit is not held.
+    pub failure: Option<String>,
+    /// What happened at limits.
+    pub hits: Vec<(ResourceLimitOwner, LimitHit)>,
+}
+
 impl MachineResourceLimits {
     /// Makes what can only be made before the process has left the machine's namespaces.
     ///
     /// # Errors
     /// If what is reserved does not fit, or the machine has no mechanism for a limit.
-    pub(crate) fn prepare(
+    pub fn prepare(
         plan: &Plan,
         folder: &Path,
         here: Option<&[bool]>,
         group: Option<&str>,
-    ) -> Result<MachineResourceLimits, RunError> {
+    ) -> Result<MachineResourceLimits, ResourceError> {
         let is_here = |node: usize| here.is_none_or(|here| here.get(node) == Some(&true));
         let nodes: Vec<(usize, &Node)> =
             plan.nodes.iter().enumerate().filter(|(node, _)| is_here(*node)).collect();
@@ -111,12 +120,12 @@ impl MachineResourceLimits {
     }
 
     /// Has all groups be made in the one that this machine's agent has made for all runs.
-    fn enter(&mut self, address: &str) -> Result<LimitMechanismChoice, RunError> {
+    fn enter(&mut self, address: &str) -> Result<LimitMechanismChoice, ResourceError> {
         let entered = LimitMechanismChoice::within(address).and_then(|mut choice| {
             let around = choice.group(None, &CgroupLimits::default())?;
             Ok((choice, around))
         });
-        let (choice, around) = entered.map_err(|error| RunError::Limit {
+        let (choice, around) = entered.map_err(|error| ResourceError::Limit {
             who: "the agent of this machine".to_owned(),
             key: "--max-cpu",
             why: error.to_string(),
@@ -131,7 +140,7 @@ impl MachineResourceLimits {
         index: usize,
         node: &Node,
         guarantee: Option<u32>,
-    ) -> Result<(), RunError> {
+    ) -> Result<(), ResourceError> {
         let within = node.reservation.and_then(|it| self.reservation(it.index()));
         let within = within.and_then(|it| it.limits.groups()?.around()).or(self.around.as_ref());
         let groups = match NodeGroups::make(choice, index, node, within, guarantee, &self.disks) {
@@ -139,7 +148,7 @@ impl MachineResourceLimits {
             // It would be outside of its reservation.
             Err(error) if within.is_some() => {
                 let (who, why) = (format!("node {}", node.name), error.to_string());
-                return Err(RunError::Limit { who, key: "reserve", why });
+                return Err(ResourceError::Limit { who, key: "reserve", why });
             }
             Err(error) => {
                 let name = &node.name;
@@ -153,7 +162,7 @@ impl MachineResourceLimits {
     }
 
     /// What could not be done as it should.
-    pub(crate) fn take_notes(&mut self) -> Vec<String> {
+    pub fn take_notes(&mut self) -> Vec<String> {
         let unheld = self.unheld_by_agent.take().map(|why| {
             format!(
                 "what this machine's agent allows (--max-cpu, --max-memory) was not held: {why}"
@@ -163,7 +172,7 @@ impl MachineResourceLimits {
     }
 
     /// The run begins: what was used before does not count.
-    pub(crate) fn begin(&mut self, origin: Time) {
+    pub fn begin(&mut self, origin: Time) {
         self.origin_ns = origin.as_nanos();
         self.looks = Rounds::beginning(origin.as_nanos());
         self.all().for_each(|limited| limited.limits.begin(origin.as_nanos()));
@@ -171,7 +180,7 @@ impl MachineResourceLimits {
 
     /// When the next window of a group is complete, or the next groups are to be looked at, by the
     /// monotonic clock.
-    pub(crate) fn next_wake(&self) -> Option<Time> {
+    pub fn next_wake(&self) -> Option<Time> {
         let all = || self.nodes.iter().chain(&self.reservations);
         let due = all().filter_map(|limited| limited.limits.due_ns());
         let looks =
@@ -181,21 +190,16 @@ impl MachineResourceLimits {
 
     /// The run has ended: programs that are being stopped hold no limit, and break none. What they did
     /// until now counts.
-    pub(crate) fn end(&mut self, now: Time, pid: impl Fn(usize) -> Option<u32>) {
+    pub fn end(&mut self, now: Time, pid: impl Fn(usize) -> Option<u32>) {
         self.check(pid);
         self.all().for_each(|limited| limited.limits.end(now.as_nanos()));
         self.is_over = true;
     }
 
-    /// Whether the run has ended.
-    pub(crate) fn is_over(&self) -> bool {
-        self.is_over
-    }
-
     /// Reads groups whose windows are complete, and looks at some others, whether they hold what they
     /// are to hold; `pid` is a node's init. What is due beyond a few waits for the next turn. Returns
     /// what happened at limits.
-    pub(crate) fn sample(
+    pub fn sample(
         &mut self,
         now: Time,
         pid: impl Fn(usize) -> Option<u32>,
@@ -218,13 +222,31 @@ impl MachineResourceLimits {
         reached
     }
 
+    /// Takes what a node's init says of limits that it holds itself. Once the run has ended, what was not
+    /// held counts no more.
+    pub fn take_report(&mut self, node: usize, report: LimiterReport) -> NodeLimiterNews {
+        let LimiterReport { windows, cpu_failure, mut used } = report;
+        let (owner, is_over) = (ResourceLimitOwner::Node(node), self.is_over);
+        let Some(limited) = self.nodes.iter_mut().find(|limited| limited.owner == owner) else {
+            return NodeLimiterNews::default();
+        };
+        let cpu_failure = cpu_failure.filter(|_| !is_over);
+        limited.limits.take_windows(windows, cpu_failure.clone());
+        let Some(used) = &mut used else {
+            return NodeLimiterNews { cpu_failure, ..NodeLimiterNews::default() };
+        };
+        used.failure.take_if(|_| is_over);
+        let mut limits = limited.limits.limits().iter();
+        let is_new =
+            limits.all(|limit| limit.resource == Resource::Cpu || limit.held.failure.is_none());
+        let hits = limited.limits.take_used(used, true).into_iter();
+        let hits = hits.map(|hit| (owner, hit)).collect();
+        NodeLimiterNews { cpu_failure, failure: used.failure.take().filter(|_| is_new), hits }
+    }
+
     /// Whether a program that was killed just now may have been by a limit: what its node's groups
     /// say. Named is that program.
-    pub(crate) fn killed(
-        &mut self,
-        node: usize,
-        program: usize,
-    ) -> Vec<(ResourceLimitOwner, LimitHit)> {
+    pub fn killed(&mut self, node: usize, program: usize) -> Vec<(ResourceLimitOwner, LimitHit)> {
         if self.is_over {
             return Vec::new();
         }
@@ -241,14 +263,9 @@ impl MachineResourceLimits {
     }
 
     /// What limits each limited node now, and what it uses of that.
-    pub(crate) fn statuses(&self) -> impl Iterator<Item = (usize, ResourceUsage)> + '_ {
+    pub fn statuses(&self) -> impl Iterator<Item = (usize, ResourceUsage)> + '_ {
         let nodes = self.nodes.iter();
         nodes.filter_map(|limited| Some((limited.owner.node()?, limited.limits.usage())))
-    }
-
-    /// The limits of a node, if it has any.
-    pub(crate) fn of(&mut self, node: usize) -> Option<&mut OwnerResourceLimits> {
-        self.nodes.iter_mut().find(|limited| limited.owner == ResourceLimitOwner::Node(node))
     }
 
     /// What one has of processors when all want as much as they can get.
@@ -266,7 +283,7 @@ impl MachineResourceLimits {
 
     /// What came of all limits: of those of processor time, and of the others. Groups go away, as the
     /// nodes have.
-    pub(crate) fn into_accounts(self) -> (Vec<LimitAccount>, Vec<LimitAccount>) {
+    pub fn into_accounts(self) -> (Vec<LimitAccount>, Vec<LimitAccount>) {
         // Groups of nodes go before those around them.
         let all = self.nodes.into_iter().chain(self.reservations);
         let accounts = all.flat_map(|limited| limited.into_accounts(self.origin_ns));
@@ -279,7 +296,10 @@ fn is_limited(node: &Node) -> bool {
 }
 
 /// Refuses what no mechanism of this machine can hold.
-fn refuse_lacking(choice: &LimitMechanismChoice, nodes: &[(usize, &Node)]) -> Result<(), RunError> {
+fn refuse_lacking(
+    choice: &LimitMechanismChoice,
+    nodes: &[(usize, &Node)],
+) -> Result<(), ResourceError> {
     let refuse = |who, key, resource| lacking(choice, who, key, resource);
     for (_, node) in nodes {
         if node.demand.is_weighted() && choice.group_of(Resource::Cpu).is_none() {
@@ -312,7 +332,7 @@ fn lacking(
     who: String,
     key: &'static str,
     resource: Resource,
-) -> Result<(), RunError> {
+) -> Result<(), ResourceError> {
     let why = choice.refusals_of(resource).join("; ");
-    Err(RunError::Limit { who, key, why })
+    Err(ResourceError::Limit { who, key, why })
 }

@@ -20,7 +20,7 @@ use super::outside::NodeUnaccountedCpuTime;
 
 /// The groups of a node, the innermost first: they are removed in this order.
 #[derive(Debug, Default)]
-pub(crate) struct NodeGroups {
+pub(super) struct NodeGroups {
     /// By position of the program.
     programs: BTreeMap<usize, ControlGroup>,
     /// Of programs without limits of their own, where some have them.

@@ -13,7 +13,7 @@ use super::limited::OwnerResourceLimits;
 impl MachineResourceLimits {
     /// Puts the inits into their groups, and has them hold what groups do not. Their programs come
     /// later.
-    pub(crate) fn enforce(&mut self, plan: &Plan, node_set: &NodeSet) {
+    pub fn enforce(&mut self, plan: &Plan, node_set: &NodeSet) {
         let mut outside = Vec::new();
         for limited in &mut self.nodes {
             let ResourceLimitOwner::Node(index) = limited.owner else { continue };

@@ -9,7 +9,7 @@ use windtunnel_model::{Plan, ReservationId, Resource};
 use super::groups::NodeGroups;
 use super::limited::OwnerResourceLimits;
 use super::{MachineResourceLimits, disks, lacking, ungrouped};
-use crate::error::RunError;
+use crate::error::ResourceError;
 
 impl MachineResourceLimits {
     /// Makes the groups of reservations that nodes of this machine are in, the outermost first.
@@ -18,7 +18,7 @@ impl MachineResourceLimits {
         choice: &mut LimitMechanismChoice,
         plan: &Plan,
         nodes: &[(usize, &Node)],
-    ) -> Result<(), RunError> {
+    ) -> Result<(), ResourceError> {
         for index in outermost_first(plan, nodes) {
             let reservation = &plan.reservations[index];
             let parent = reservation.parent.and_then(|it| self.reservation(it.index()));
@@ -28,7 +28,7 @@ impl MachineResourceLimits {
             let demand = &reservation.demand;
             let disks = &self.disks;
             let groups = NodeGroups::of_reservation(choice, demand, within, guarantee, disks);
-            let groups = groups.map_err(|error| RunError::Limit {
+            let groups = groups.map_err(|error| ResourceError::Limit {
                 who: format!("reservation {}", reservation.name),
                 key: "of",
                 why: error.to_string(),
@@ -45,12 +45,12 @@ impl MachineResourceLimits {
     }
 
     /// Whether a reservation has nodes on this machine.
-    pub(crate) fn is_here(&self, reservation: usize) -> bool {
+    pub fn is_here(&self, reservation: usize) -> bool {
         self.reservation(reservation).is_some()
     }
 
     /// What nodes and reservations that are here have, each after the one around it.
-    pub(crate) fn reservations(&self, plan: &Plan) -> Vec<control::ReservationStatus> {
+    pub fn reservations(&self, plan: &Plan) -> Vec<control::ReservationStatus> {
         let reservations = self.reservations.iter().rev();
         let all = reservations.chain(&self.nodes).map(|limited| self.describe(plan, limited));
         all.collect()
@@ -108,7 +108,7 @@ pub(super) fn check(
     choice: &LimitMechanismChoice,
     plan: &Plan,
     is_here: &impl Fn(usize) -> bool,
-) -> Result<(), RunError> {
+) -> Result<(), ResourceError> {
     for (index, reservation) in plan.reservations.iter().enumerate() {
         let is_within = |node: usize| {
             plan.reservations_from(plan.nodes[node].reservation).any(|it| it.index() == index)
@@ -116,7 +116,7 @@ pub(super) fn check(
         let mut nodes = (0..plan.nodes.len()).filter(|node| is_within(*node));
         let Some(first) = nodes.next() else { continue };
         if nodes.any(|node| is_here(node) != is_here(first)) {
-            return Err(RunError::Spread { reservation: reservation.name.clone() });
+            return Err(ResourceError::Spread { reservation: reservation.name.clone() });
         }
         if is_here(first) {
             can_be_held(choice, reservation)?;
@@ -128,7 +128,7 @@ pub(super) fn check(
 fn can_be_held(
     choice: &LimitMechanismChoice,
     reservation: &ResourceReservation,
-) -> Result<(), RunError> {
+) -> Result<(), ResourceError> {
     let demand = &reservation.demand;
     match ungrouped(choice, demand) {
         Some(resource) => {

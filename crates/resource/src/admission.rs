@@ -12,7 +12,7 @@ use windtunnel_limit::ResourceLimitOwner;
 use windtunnel_model::{Plan, Resource, ResourceAmounts};
 use windtunnel_sys::limits;
 
-use crate::error::RunError;
+use crate::error::ResourceError;
 use parts::MachineReservations;
 
 /// What a run has reserved, until its last process has ended.
@@ -31,12 +31,12 @@ impl RunAdmission {
     /// has no folder to say it in, that is returned, too.
     ///
     /// # Errors
-    /// [`RunError::Admission`].
+    /// [`ResourceError::Admission`].
     pub(crate) fn begin(
         plan: &Plan,
         folder: &Path,
         here: Option<&[bool]>,
-    ) -> Result<(RunAdmission, Option<String>), RunError> {
+    ) -> Result<(RunAdmission, Option<String>), ResourceError> {
         let mut admitted = RunAdmission {
             capacity: capacity(),
             name: plan.name.clone(),
@@ -45,16 +45,16 @@ impl RunAdmission {
             holding: None,
         };
         let asked = admitted.parts.sum();
-        admitted.parts.fit().map_err(RunError::Admission)?;
+        admitted.parts.fit().map_err(ResourceError::Admission)?;
         if asked.is_none() {
             return Ok((admitted, None));
         }
         match admitted.hold(asked) {
             Ok(()) => Ok((admitted, None)),
-            Err(HoldError::Refused(lacking)) => Err(RunError::Admission(lacking)),
+            Err(HoldError::Refused(lacking)) => Err(ResourceError::Admission(lacking)),
             Err(HoldError::Io(error)) => {
                 let alone = admission::admit(admitted.capacity, &[], asked);
-                alone.map_err(RunError::Admission)?;
+                alone.map_err(ResourceError::Admission)?;
                 let note = format!("other runs do not know what this one has reserved: {error}");
                 Ok((admitted, Some(note)))
             }
@@ -110,11 +110,12 @@ impl RunAdmission {
 /// Whether what a plan reserves fits this machine now, beside what this user's runs have reserved.
 ///
 /// # Errors
-/// Each resource of which there is too little.
-pub fn fits_reservations(plan: &Plan) -> Result<(), Vec<ResourceShortfall>> {
+/// [`ResourceError::Admission`].
+pub fn fits_reservations(plan: &Plan) -> Result<(), ResourceError> {
     let parts = MachineReservations::of(plan, None);
-    parts.fit()?;
-    admission::admit(capacity(), &holders(&reservations::live()), parts.sum())
+    parts.fit().map_err(ResourceError::Admission)?;
+    let others = holders(&reservations::live());
+    admission::admit(capacity(), &others, parts.sum()).map_err(ResourceError::Admission)
 }
 
 /// What this machine has that can be reserved: the processors that this process may use, and all

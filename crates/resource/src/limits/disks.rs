@@ -6,7 +6,7 @@ use windtunnel_model::plan::{EventAction, Node};
 use windtunnel_model::{NodeId, Plan, Resource};
 
 use super::lacking;
-use crate::error::RunError;
+use crate::error::ResourceError;
 
 /// What a run needs of disks.
 #[derive(Debug, Clone, Default)]
@@ -54,7 +54,7 @@ impl DiskNeeds {
         choice: &LimitMechanismChoice,
         index: usize,
         node: &Node,
-    ) -> Result<(), RunError> {
+    ) -> Result<(), ResourceError> {
         let name = &node.name;
         check(choice, &node.demand, || format!("node {name}"))?;
         if self.is_later(index) && choice.group_of(Resource::Disk).is_none() {
@@ -73,12 +73,12 @@ pub(super) fn check(
     choice: &LimitMechanismChoice,
     demand: &Demand,
     who: impl Fn() -> String,
-) -> Result<(), RunError> {
+) -> Result<(), ResourceError> {
     if demand.disk.is_some() && choice.group_of(Resource::Disk).is_none() {
         return lacking(choice, who(), "disk", Resource::Disk);
     }
     match choice.undivided().filter(|_| demand.disk_weight.is_some()) {
-        Some(why) => Err(RunError::DiskWeight { who: who(), why }),
+        Some(why) => Err(ResourceError::DiskWeight { who: who(), why }),
         None => Ok(()),
     }
 }

@@ -53,7 +53,7 @@ impl AgentGroup {
         Ok(AgentGroup { address, alive: Some(alive), looking: Some(looking) })
     }
 
-    /// By what a part of a run finds it: [`PartPlace::group`](crate::PartPlace::group).
+    /// By what a part of a run finds it.
     #[must_use]
     pub fn address(&self) -> String {
         self.address.clone()

@@ -10,9 +10,9 @@ use super::groups::NodeGroups;
 
 /// A limited node or reservation.
 #[derive(Debug)]
-pub(crate) struct OwnerResourceLimits {
+pub(super) struct OwnerResourceLimits {
     pub(super) owner: ResourceLimitOwner,
-    pub(crate) limits: LimitSupervisor<NodeGroups>,
+    pub(super) limits: LimitSupervisor<NodeGroups>,
     /// Reservations that a node is in, by position.
     pub(super) within: Vec<usize>,
 }

@@ -115,7 +115,7 @@ impl MachineResourceLimits {
     }
 
     /// What this machine's agent allows was not held. The first reason counts, and none after the end.
-    pub(crate) fn not_held_by_agent(&mut self, why: String) {
+    pub fn not_held_by_agent(&mut self, why: String) {
         if !self.is_over {
             self.unheld_by_agent.get_or_insert(why);
         }

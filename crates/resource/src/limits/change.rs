@@ -10,7 +10,7 @@ use super::limited::OwnerResourceLimits;
 impl MachineResourceLimits {
     /// Gives a node or reservation another limit, or its first. Where a node's init has to hold it,
     /// `hold` has it do that: it gets all that the init is to hold.
-    pub(crate) fn set(
+    pub fn set(
         &mut self,
         owner: ResourceLimitOwner,
         resource: Resource,
@@ -28,7 +28,7 @@ impl MachineResourceLimits {
 
     /// The same for an event, which has no one to refuse it to: a limit that could not be set fails.
     /// What is reserved never becomes less, as a later event may need it again.
-    pub(crate) fn set_by_event(
+    pub fn set_by_event(
         &mut self,
         owner: ResourceLimitOwner,
         resource: Resource,
@@ -99,7 +99,7 @@ impl MachineResourceLimits {
     }
 
     /// Changes what a node or reservation has of processors that are divided by weight.
-    pub(crate) fn set_share(
+    pub fn set_share(
         &mut self,
         owner: ResourceLimitOwner,
         min: Option<u32>,
