@@ -1,7 +1,7 @@
 //! Why a run could not be done.
 
-use windtunnel_budget::admission::ResourceShortfall;
 use windtunnel_folder::FolderError;
+use windtunnel_resource::ResourceError;
 
 use crate::machine::presence::MissingPrerequisite;
 
@@ -32,34 +32,9 @@ pub enum RunError {
         #[source]
         source: std::io::Error,
     },
-    /// Not every disk of this machine can be divided by weight; nothing has been started.
-    #[error("{who}: `disk` cannot have a weight: {why}")]
-    DiskWeight {
-        /// The node, program or reservation.
-        who: String,
-        /// What was tried.
-        why: String,
-    },
-    /// This machine has no mechanism for a limit; nothing has been started.
-    #[error("{who}: `{key}` needs a control group, and none can be made: {why}")]
-    Limit {
-        /// The node or program.
-        who: String,
-        /// The key of the file.
-        key: &'static str,
-        /// What was tried.
-        why: String,
-    },
-    /// What a reservation has cannot be divided over machines; nothing has been started.
-    #[error("reservation {reservation}: its nodes are on several machines, which cannot share it")]
-    Spread {
-        /// Its name.
-        reservation: String,
-    },
-    /// What is reserved does not fit this machine, beside what other runs have reserved; nothing has
-    /// been started.
-    #[error("{}", lacking(.0))]
-    Admission(Vec<ResourceShortfall>),
+    /// What nodes or reservations ask of this machine; nothing has been started.
+    #[error(transparent)]
+    Resource(#[from] ResourceError),
     /// Something that a file asks for and its user has not allowed; nothing has been started.
     #[error("{what}, and nothing has allowed that")]
     NotAllowed {
@@ -111,21 +86,7 @@ impl RunError {
             RunError::Missing { missing } => {
                 missing.first().and_then(|(_, missing)| missing.hint())
             }
-            RunError::DiskWeight { .. } | RunError::Limit { key: "disk", .. } => {
-                Some("`windtunnel doctor` shows what limits of disks need".to_owned())
-            }
-            RunError::Limit { .. } => Some(
-                "run it as root, or as `systemd-run --user --scope -p Delegate=yes windtunnel run …`"
-                    .to_owned(),
-            ),
-            RunError::Spread { .. } => {
-                Some("`pin` puts its nodes on one machine".to_owned())
-            }
-            RunError::Admission(_) => Some(
-                "`windtunnel reserve` shows who holds what; `cpu: {limit: 50%}` limits and reserves \
-                 nothing"
-                    .to_owned(),
-            ),
+            RunError::Resource(error) => Some(error.hint().to_owned()),
             RunError::Step { .. } | RunError::Receive(_) | RunError::Replica { .. } => {
                 Some("`windtunnel doctor` shows what this machine allows".into())
             }
@@ -144,11 +105,6 @@ impl RunError {
             _ => 4,
         }
     }
-}
-
-/// Each resource of which there is too little.
-pub(crate) fn lacking(lacking: &[ResourceShortfall]) -> String {
-    lacking.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 /// What is missing where, of which the first few are named.

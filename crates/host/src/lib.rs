@@ -15,7 +15,6 @@
 //! | `records` | what is recorded as evidence: its sources, and the thread that writes it |
 //! | `machine` | [`fits`]: whether a plan fits this machine; [`presence::missing`]: whether it has the programs of a plan; [`MachineActivity`]: whether it has time for a run |
 //! | [`roots`] | file systems of nodes' own: images unpacked, folders for what nodes write |
-//! | `limit` | programs outside any emulation that move no more bytes than they may |
 //! | `observer` | observers of a run |
 //!
 //! A run needs namespaces, so this is not run here:
@@ -33,14 +32,11 @@
 //! # }
 //! ```
 
-mod admission;
 mod error;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
-pub mod limit;
 mod live;
 mod machine;
-mod node_limits;
 pub mod observer;
 mod options;
 mod output;
@@ -51,10 +47,8 @@ pub mod roots;
 mod run;
 mod supervisor;
 
-pub use admission::{capacity, fits_reservations};
 pub use error::RunError;
 pub use machine::{MachineActivity, PlanFitConcern, fits, presence};
-pub use node_limits::AgentGroup;
 pub use observer::{Observer, ObserverNotice};
 pub use options::{Foreground, RunOptions};
 pub use part::{PartPlace, part};

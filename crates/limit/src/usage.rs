@@ -11,6 +11,7 @@
 
 mod below;
 mod ended;
+mod excess;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,6 +22,7 @@ use windtunnel_sys::{clock, limits};
 use crate::scope::ProcessScope;
 pub use below::{below, of_children};
 use ended::ExitedProcessCpuTime;
+pub use excess::CpuTimeExcess;
 
 /// Reads the processor time of processes of which the calling one inherits the orphans.
 #[derive(Debug)]

@@ -242,6 +242,16 @@ impl ResourceWatchState {
     }
 }
 
+/// What a process may have of memory for itself where memory is only watched, in use or not: so much
+/// that programs do not meet it that use less than their limit, and no more, as it bounds what one
+/// can take between two looks.
+#[must_use]
+pub fn data_of(memory: u64) -> u64 {
+    memory.saturating_mul(4).max(memory.saturating_add(DATA_LEAST))
+}
+
+/// Stacks of 32 threads.
+const DATA_LEAST: u64 = 256 << 20;
 /// How fast a program takes memory: what a processor can clear.
 const FILL_BYTES_PER_MS: u64 = 4_000_000;
 /// How fast processes are made on a few processors.

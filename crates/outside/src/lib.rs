@@ -1,27 +1,25 @@
-//! Programs outside any emulation, on the machine's own network: what they do is recorded.
+//! Programs outside any emulation, on the machine's own network: what they do is recorded, or what
+//! they use is limited.
 //!
-//! Promises: [`command`] starts a program as its user would have, with the library that records calls, or
-//! under a filter where the library cannot see them; [`process()`] looks at one that runs already; what
-//! could not be seen is said. Refuses: changing what programs do.
+//! Promises: a command starts as its user would have started it; a process that runs already goes on
+//! as it did; what could not be seen, or was not held, is said. Refuses: emulating a network; a limit
+//! of bandwidth where programs are recorded, or limited, already.
 //!
 //! | module | what |
 //! | --- | --- |
-//! | `record` | [`command`], [`process()`]: the folder of a recording |
-//! | `sources` | what is recorded, by layer |
-//! | `start`, `end` | starting a command, and what ends it |
-//! | `place`, `own_folder` | the folder that holds the library while a command runs |
+//! | [`record`] | a command, or a process that runs, and the folder of a recording |
+//! | [`limit`] | a command, or a program that runs, that uses and moves no more than it may |
+//! | `error` | failures that both have |
+//! | `program` | what the file of a program says, and its words for the kernel |
+//! | `signals` | signals to this process, and the end of its command |
+//! | `library`, `own_folder` | the library that programs load, and the folder that holds it while they run |
 
-mod end;
+mod error;
+mod library;
+pub mod limit;
 mod own_folder;
-mod place;
-mod record;
-mod sources;
-mod start;
+mod program;
+pub mod record;
+mod signals;
 
-pub use end::RecordingSignalReader;
-pub use own_folder::{OwnFolder, sweep_all};
-pub use place::with_library;
-pub use record::{
-    OutsideError, ProcessRecordingOptions, ProcessRecordingSummary, command, process,
-};
-pub use start::{gains_rights, is_direct, strings};
+pub use error::{CommandStartError, SystemStepError};

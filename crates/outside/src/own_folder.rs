@@ -15,7 +15,7 @@ use windtunnel_sys::process::{self, Pid};
 
 /// The folder, which is removed when this is dropped.
 #[derive(Debug)]
-pub struct OwnFolder {
+pub(crate) struct OwnFolder {
     path: PathBuf,
     /// Locked as long as it is open.
     _lock: File,
@@ -24,7 +24,7 @@ pub struct OwnFolder {
 impl OwnFolder {
     /// In the first of the usual places from which programs can load a library: the user's alone.
     /// What killed processes have left there is removed.
-    pub fn make() -> io::Result<OwnFolder> {
+    pub(crate) fn make() -> io::Result<OwnFolder> {
         let mut failure = io::Error::new(io::ErrorKind::NotFound, "no folder may hold a library");
         for parent in places().filter(|place| may_hold_library(place)) {
             sweep(&parent);
@@ -55,7 +55,7 @@ impl OwnFolder {
     }
 
     /// Where it is.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 }
@@ -68,7 +68,7 @@ impl Drop for OwnFolder {
 }
 
 /// Removes what killed processes of this user have left in all places.
-pub fn sweep_all() {
+pub(crate) fn sweep_all() {
     places().for_each(|place| sweep(&place));
 }
 

@@ -6,9 +6,12 @@
 //! processes, and the kernel layer that of these processes, where CAP_BPF is there. The folder has
 //! `records`, as that of a run, and `record.json`.
 
+mod place;
+mod sources;
+mod start;
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io;
 use std::path::PathBuf;
 
 use serde::Serialize;
@@ -17,12 +20,13 @@ use windtunnel_model::Bytes;
 use windtunnel_model::plan::RecordLayerSet;
 use windtunnel_model::record::kind::RecordSource;
 use windtunnel_sys::clock;
-use windtunnel_sys::process::{self, Pid, ProcessExitStatus, SpawnError};
+use windtunnel_sys::process::{self, Pid, ProcessExitStatus};
 use windtunnel_trace::report;
 
-use crate::end::RecordingSignalReader;
-use crate::sources::{ProcessRecorder, ProcessRecordingTarget};
-use crate::start;
+use crate::error::{CommandStartError, SystemStepError};
+use crate::program::{gains_rights, program_of};
+use crate::signals::CommandSignalReader;
+use sources::{ProcessRecorder, ProcessRecordingTarget};
 
 /// What is recorded, and where to.
 #[derive(Debug, Clone)]
@@ -61,25 +65,17 @@ pub struct ProcessRecordingSummary {
 /// Why nothing was recorded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum OutsideError {
+pub enum ProcessRecordingError {
     #[error(transparent)]
     Folder(#[from] FolderError),
     #[error("the layer {} cannot be recorded: {why}", .layer.name())]
     Layer { layer: RecordSource, why: String },
     #[error("process {0} is not there")]
     NoProcess(u32),
-    #[error("cannot run {program:?}")]
-    Command {
-        program: OsString,
-        #[source]
-        source: SpawnError,
-    },
-    #[error("cannot {what}")]
-    System {
-        what: &'static str,
-        #[source]
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Command(#[from] CommandStartError),
+    #[error(transparent)]
+    System(#[from] SystemStepError),
 }
 
 /// Runs a command to its end, and records it. Its standard streams, its group and its other
@@ -95,10 +91,10 @@ pub fn command(
     wanted: &ProcessRecordingOptions,
     arguments: &[OsString],
     waits: impl FnOnce(u64),
-) -> Result<ProcessRecordingSummary, OutsideError> {
+) -> Result<ProcessRecordingSummary, ProcessRecordingError> {
     let folder = RunOutputFolder::create_bare(&wanted.folder)?;
     let result = record_command(wanted, &folder, arguments, waits);
-    if let Err(OutsideError::Command { .. } | OutsideError::Layer { .. }) = &result {
+    if let Err(ProcessRecordingError::Command(_) | ProcessRecordingError::Layer { .. }) = &result {
         folder.discard();
     }
     result
@@ -109,15 +105,14 @@ fn record_command(
     folder: &RunOutputFolder,
     arguments: &[OsString],
     waits: impl FnOnce(u64),
-) -> Result<ProcessRecordingSummary, OutsideError> {
-    let system = |what| move |source| OutsideError::System { what, source };
+) -> Result<ProcessRecordingSummary, ProcessRecordingError> {
     // Before there are threads, which must not take them.
-    let signals = RecordingSignalReader::open().map_err(system("read signals"))?;
-    process::set_child_subreaper().map_err(system("inherit orphans"))?;
-    let name = arguments.first().map_or_else(String::new, |name| name.display().to_string());
+    let signals = CommandSignalReader::open_for_command()?;
+    let program = program_of(arguments);
+    let name = program.display().to_string();
     let mut sources =
         ProcessRecorder::start(wanted, folder, ProcessRecordingTarget::Command(&name))?;
-    if sources.place().is_some() && arguments.first().is_some_and(|it| start::gains_rights(it)) {
+    if sources.place().is_some() && gains_rights(program) {
         sources.note_unseen(format!("{name}: {GAINS_RIGHTS}"));
     }
     let began = RecordingStartTime::now();
@@ -126,21 +121,13 @@ fn record_command(
         Err(source) => {
             // Nothing was recorded of it.
             let _ = sources.finish();
-            let program = arguments.first().cloned().unwrap_or_default();
-            return Err(OutsideError::Command { program, source });
+            return Err(CommandStartError::new(program.to_owned(), source).into());
         }
     };
     link(wanted, folder)?;
     let status = signals.wait_for(pid);
     // That the last program of a filter has ended shows a moment later.
-    let ended_ns = clock::monotonic_ns();
-    let is_patient = || clock::monotonic_ns().saturating_sub(ended_ns) < PATIENCE_NS;
-    signals.wait_until(|| sources.living() == 0 || !is_patient());
-    let living = sources.living();
-    if living > 0 {
-        waits(living);
-        signals.wait_until(|| sources.living() == 0);
-    }
+    signals.wait_for_rest(|| sources.living(), waits);
     let command = arguments.iter().map(|word| word.display().to_string()).collect();
     let recorded = began.end(pid, command, Some(status), sources.finish());
     recorded.write(folder)?;
@@ -156,13 +143,12 @@ fn record_command(
 pub fn process(
     wanted: &ProcessRecordingOptions,
     number: u32,
-) -> Result<ProcessRecordingSummary, OutsideError> {
+) -> Result<ProcessRecordingSummary, ProcessRecordingError> {
     let pid = i32::try_from(number).ok().and_then(Pid::from_raw);
-    let pid = pid.ok_or(OutsideError::NoProcess(number))?;
-    let ended = process::open_pidfd(pid).map_err(|_| OutsideError::NoProcess(number))?;
+    let pid = pid.ok_or(ProcessRecordingError::NoProcess(number))?;
+    let ended = process::open_pidfd(pid).map_err(|_| ProcessRecordingError::NoProcess(number))?;
     let folder = RunOutputFolder::create_bare(&wanted.folder)?;
-    let system = |what| move |source| OutsideError::System { what, source };
-    let signals = RecordingSignalReader::open().map_err(system("read signals"))?;
+    let signals = CommandSignalReader::open()?;
     let sources =
         match ProcessRecorder::start(wanted, &folder, ProcessRecordingTarget::Process(number)) {
             Ok(sources) => sources,
@@ -179,7 +165,10 @@ pub fn process(
     Ok(recorded)
 }
 
-fn link(wanted: &ProcessRecordingOptions, folder: &RunOutputFolder) -> Result<(), OutsideError> {
+fn link(
+    wanted: &ProcessRecordingOptions,
+    folder: &RunOutputFolder,
+) -> Result<(), ProcessRecordingError> {
     if wanted.link_latest {
         folder.link_latest()?;
     }
@@ -188,7 +177,7 @@ fn link(wanted: &ProcessRecordingOptions, folder: &RunOutputFolder) -> Result<()
 
 /// The layers that are in `wanted`, or all; and why some cannot be recorded of any program outside
 /// an emulation.
-pub(crate) fn refused(target: ProcessRecordingTarget<'_>) -> BTreeMap<RecordSource, String> {
+fn refused(target: ProcessRecordingTarget<'_>) -> BTreeMap<RecordSource, String> {
     let mut refused = BTreeMap::from([(RecordSource::Engine, WITHOUT_ENGINE.to_owned())]);
     if let ProcessRecordingTarget::Process(_) = target {
         refused.insert(RecordSource::Calls, WITHOUT_LIBRARY.to_owned());
@@ -227,7 +216,7 @@ impl RecordingStartTime {
 }
 
 impl ProcessRecordingSummary {
-    fn write(&self, folder: &RunOutputFolder) -> Result<(), OutsideError> {
+    fn write(&self, folder: &RunOutputFolder) -> Result<(), ProcessRecordingError> {
         let path = folder.path().join("record.json");
         let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
         text.push('\n');
@@ -236,8 +225,6 @@ impl ProcessRecordingSummary {
     }
 }
 
-/// How long programs that are left are waited for without a word.
-const PATIENCE_NS: u64 = 200_000_000;
 const WITHOUT_ENGINE: &str = "there is no emulated network";
 const GAINS_RIGHTS: &str = "it gains rights by its file, so that no library can be loaded into it";
 const WITHOUT_LIBRARY: &str = "a program loads the library that records them only when it starts";

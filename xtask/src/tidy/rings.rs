@@ -20,7 +20,7 @@ const RING_0: [&str; 15] = [
 ];
 
 /// The rooms that know Linux; they may use ring 0 and each other.
-const RING_1: [&str; 17] = [
+const RING_1: [&str; 18] = [
     "sys",
     "folder",
     "tunnel",
@@ -34,6 +34,7 @@ const RING_1: [&str; 17] = [
     "dataplane",
     "verdict",
     "outside",
+    "resource",
     "host",
     "control",
     "cluster",

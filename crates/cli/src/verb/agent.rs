@@ -16,9 +16,9 @@ use windtunnel_cluster::{
     ANNOUNCED, AgentConfiguration, AgentError, AgentNotice, AgentResourceLimits, LimitLapseLog,
     PartWorkerCommand, machine,
 };
-use windtunnel_host::AgentGroup;
 use windtunnel_model::placement::{HOST_TIMEOUT_LEAST, HOST_TIMEOUT_MOST};
 use windtunnel_model::{Bytes, QuantityError, Rate, ResourceAmounts, Span};
+use windtunnel_resource::AgentGroup;
 
 use crate::arguments::OutputFormat;
 use crate::cluster::ClusterKeySelector;

@@ -5,8 +5,9 @@ mod services;
 
 use clap::builder::FalseyValueParser;
 use serde::Serialize;
-use windtunnel_host::{PlanFitConcern, RunError, fits_reservations};
+use windtunnel_host::{PlanFitConcern, RunError};
 use windtunnel_model::{Bytes, Lane, Plan, Span};
+use windtunnel_resource::fits_reservations;
 use windtunnel_routing::Routes;
 use windtunnel_scenario::{LoadedScenario, ScenarioOverrides};
 
@@ -130,7 +131,7 @@ pub(crate) fn run(arguments: &CheckArguments) -> Outcome {
     let over = MachineCheck::ask(&arguments.machines, &loaded, &file)?;
     let checked = ScenarioCheckReport::new(&loaded, arguments, over.as_ref());
     let refused = over.as_ref().is_some_and(MachineCheck::is_refused);
-    let admitted = admitted.map_err(|lacking| VerbFailure::from(RunError::Admission(lacking)));
+    let admitted = admitted.map_err(|error| VerbFailure::from(RunError::from(error)));
     if arguments.format.json {
         output::json(&checked)?;
         admitted?;

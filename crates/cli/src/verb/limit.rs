@@ -10,12 +10,12 @@ use std::path::PathBuf;
 use clap::{Subcommand, ValueEnum};
 use serde::Serialize;
 use windtunnel_budget::pacing::PacingBudgetScope;
-use windtunnel_host::limit::{
+use windtunnel_model::demand::Demand;
+use windtunnel_model::{Bytes, HeldLimit, Rate, ResourceAmounts};
+use windtunnel_outside::limit::{
     self, AllowedDestination, CommandLimitOptions, CommandLimitReport, CommandLimitStatus,
     DirectionThroughput, LimitError,
 };
-use windtunnel_model::demand::Demand;
-use windtunnel_model::{Bytes, HeldLimit, Rate, ResourceAmounts};
 use windtunnel_scenario::parse_processors;
 use windtunnel_sys::limits;
 
@@ -382,7 +382,7 @@ fn failed(error: LimitError) -> VerbFailure {
             ExitCategory::Usage.code(),
             Some("give --cpu, --memory and --pids without --group, by a windtunnel of their own"),
         ),
-        LimitError::Command { source, .. } => match source.error.kind() {
+        LimitError::Command(error) => match error.kind() {
             std::io::ErrorKind::NotFound => (ExitCategory::NOT_FOUND, None),
             _ => (ExitCategory::NOT_EXECUTABLE, None),
         },

@@ -78,7 +78,7 @@ pub(crate) fn run(arguments: &ReserveArguments) -> Outcome {
         Some(ReserveSubcommand::Mount(order)) => return order.run(),
         None => {}
     }
-    let (capacity, runs) = (windtunnel_host::capacity(), reservations::live());
+    let (capacity, runs) = (windtunnel_resource::capacity(), reservations::live());
     let all = runs.iter().map(RunReservation::amounts);
     let all = all.fold(ResourceAmounts::default(), ResourceAmounts::plus);
     let free = capacity.minus(all);

@@ -2,12 +2,12 @@
 
 use windtunnel_control::{LinkList, NodeEgressStatus, ReservationStatus, RunStatus, Snapshot};
 use windtunnel_model::{Lane, NetworkVertex};
+use windtunnel_resource::MachineResourceLimits;
 
 use super::context::RunContext;
 use super::network::NetworkController;
 use super::programs::ProgramExecution;
 use super::services::{ServiceInspector, ServiceMonitor};
-use crate::node_limits::MachineResourceLimits;
 
 /// Describes a run: what its parts are like now.
 pub(super) struct RunInspector<'a> {

@@ -9,6 +9,7 @@ use windtunnel_model::plan::EventAction;
 use windtunnel_model::quantity::Bytes;
 use windtunnel_model::{NodeId, Resource, ResourceAmounts, Span, plan};
 use windtunnel_node::NodeInitRequest;
+use windtunnel_resource::MachineResourceLimits;
 use windtunnel_trace::event::EventLogEntryKind;
 
 use super::context::RunContext;
@@ -16,7 +17,6 @@ use super::network::NetworkController;
 use super::programs::ScheduledLimitChange;
 use super::punctuality::ScheduledOccurrence;
 use super::refusal::{RequestRefusal, find_node};
-use crate::node_limits::MachineResourceLimits;
 
 /// Limits of nodes in a live run: what is said of them is logged, and changes take effect.
 pub(super) struct LimitController<'a> {
@@ -39,28 +39,15 @@ pub(super) enum LimitRequestOutcome {
 impl LimitController<'_> {
     /// A node's init has something to say of limits that it holds.
     pub(super) fn reported(&mut self, node: usize, report: LimiterReport) {
-        let LimiterReport { windows, cpu_failure, mut used } = report;
-        let is_over = self.limits.is_over();
-        let Some(limited) = self.limits.of(node) else { return };
+        let news = self.limits.take_report(node, report);
         let name = self.cx.nodes.name(node);
-        if let Some(why) = cpu_failure.as_ref().filter(|_| !is_over) {
+        if let Some(why) = news.cpu_failure {
             self.cx.journal.warn(format!("the processor limit of node {name} is not held: {why}"));
         }
-        limited.limits.take_windows(windows, cpu_failure.filter(|_| !is_over));
-        let Some(used) = &mut used else { return };
-        used.failure.take_if(|_| is_over);
-        let is_new = limited
-            .limits
-            .limits()
-            .iter()
-            .all(|limit| limit.resource == Resource::Cpu || limit.held.failure.is_none());
-        let hits = limited.limits.take_used(used, true);
-        if let Some(why) = used.failure.as_ref().filter(|_| is_new) {
+        if let Some(why) = news.failure {
             self.cx.journal.warn(format!("a limit of node {name} is not held: {why}"));
         }
-        let owner = ResourceLimitOwner::Node(node);
-        let hits: Vec<_> = hits.into_iter().map(|hit| (owner, hit)).collect();
-        log(self.cx, &hits);
+        log(self.cx, &news.hits);
     }
 
     /// A program was killed; a limit may be why.

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
+use windtunnel_resource::MachineResourceLimits;
 use windtunnel_sys::poll::EventFd as Wake;
 use windtunnel_sys::signal;
 
@@ -26,7 +27,6 @@ use super::programs::ProgramExecution;
 use super::punctuality::PunctualityMonitor;
 use super::services::{ServiceMonitor, ServiceRegistrar};
 use super::state::{RunLoopSetup, Threads};
-use crate::node_limits::MachineResourceLimits;
 use crate::output::ReadinessLineMatch;
 use crate::records::EvidenceRecorder;
 use crate::supervisor::Supervisor;

@@ -1,10 +1,10 @@
 //! What is said at the end of a command, and of one that runs.
 
-use windtunnel_host::limit::{
+use windtunnel_model::{HeldLimit, Span};
+use windtunnel_outside::limit::{
     AttachOutcome, AttachedProcessStatus, CommandCpuUsage, CommandLimitReport, CommandLimitStatus,
     CommandResourceUsage, DirectionThroughput, LimitEnforcementCounts, RefusedDestinations,
 };
-use windtunnel_model::{HeldLimit, Span};
 
 use crate::render::quantity;
 

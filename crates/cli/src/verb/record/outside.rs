@@ -8,7 +8,9 @@ use clap::builder::FalseyValueParser;
 use windtunnel_model::Bytes;
 use windtunnel_model::plan::RecordLayerSet;
 use windtunnel_model::record::kind::RecordSource;
-use windtunnel_outside::{OutsideError, ProcessRecordingOptions, ProcessRecordingSummary};
+use windtunnel_outside::record::{
+    self, ProcessRecordingError, ProcessRecordingOptions, ProcessRecordingSummary,
+};
 use windtunnel_trace::report::RecordingReport;
 
 use crate::exit::ExitCategory;
@@ -52,15 +54,14 @@ impl HostRecordingOptions {
         match self.pid {
             Some(pid) => {
                 let wanted = self.wanted(&format!("process-{pid}"))?;
-                let recorded = windtunnel_outside::process(&wanted, pid).map_err(failed)?;
+                let recorded = record::process(&wanted, pid).map_err(failed)?;
                 close(&recorded, &wanted.folder);
                 Ok(ExitCategory::Fine.code())
             }
             None => {
                 let program = self.command.first().map_or(OsStr::new(""), |program| program);
                 let wanted = self.wanted(&name_of(program))?;
-                let recorded =
-                    windtunnel_outside::command(&wanted, &self.command, waits).map_err(failed)?;
+                let recorded = record::command(&wanted, &self.command, waits).map_err(failed)?;
                 close(&recorded, &wanted.folder);
                 Ok(u8::try_from(recorded.exit_code.unwrap_or(0)).unwrap_or(u8::MAX))
             }
@@ -122,29 +123,29 @@ fn name_of(program: &OsStr) -> String {
     if name.is_empty() { "record".to_owned() } else { name }
 }
 
-fn failed(error: OutsideError) -> VerbFailure {
+fn failed(error: ProcessRecordingError) -> VerbFailure {
     let hint = match &error {
-        OutsideError::Layer { layer: RecordSource::Kernel, .. } => {
+        ProcessRecordingError::Layer { layer: RecordSource::Kernel, .. } => {
             Some("run it as root, or leave the layer out: --layers tcp")
         }
-        OutsideError::Layer { layer: RecordSource::Calls, .. } => {
+        ProcessRecordingError::Layer { layer: RecordSource::Calls, .. } => {
             Some("`windtunnel record -- COMMAND` records them from the start")
         }
-        OutsideError::Layer { layer: RecordSource::Engine, .. } => {
+        ProcessRecordingError::Layer { layer: RecordSource::Engine, .. } => {
             Some("`windtunnel run --record` records a run of an emulated network")
         }
-        OutsideError::Folder(_) => Some("name another place with --out DIR"),
+        ProcessRecordingError::Folder(_) => Some("name another place with --out DIR"),
         _ => None,
     };
     let code = match &error {
-        OutsideError::Command { source, .. } => match source.error.kind() {
+        ProcessRecordingError::Command(error) => match error.kind() {
             std::io::ErrorKind::NotFound => ExitCategory::NOT_FOUND,
             _ => ExitCategory::NOT_EXECUTABLE,
         },
-        OutsideError::NoProcess(_) => ExitCategory::Usage.code(),
-        OutsideError::Layer { layer: RecordSource::Engine | RecordSource::Calls, .. } => {
-            ExitCategory::Usage.code()
-        }
+        ProcessRecordingError::NoProcess(_) => ExitCategory::Usage.code(),
+        ProcessRecordingError::Layer {
+            layer: RecordSource::Engine | RecordSource::Calls, ..
+        } => ExitCategory::Usage.code(),
         _ => ExitCategory::Machine.code(),
     };
     let error: Box<dyn Error + Send + Sync> = error.into();
