@@ -12,7 +12,8 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 use windtunnel_control::ControlRequest;
-use windtunnel_control::part::{ClockSource, FromPart};
+use windtunnel_control::part::FromPart;
+use windtunnel_model::word::ClockSource;
 use windtunnel_model::{Bytes, Rate};
 
 /// A question.

@@ -13,6 +13,7 @@ use windtunnel_wire::{checksum, ethernet, tcp, udp, vnet};
 
 use crate::echo::EchoRelay;
 use crate::inside::Devices;
+use crate::log::FAILED;
 use crate::log::{FlowLine, InternetFlowLog};
 use crate::maker::NodeSocketFactory;
 use crate::message::{self, GatewayCommand, GatewayEvent};
@@ -25,7 +26,6 @@ use crate::reassembly::FragmentReassembler;
 use crate::report::{GatewayCounterUpdate, GatewayReport};
 use crate::settings::GatewaySettings;
 use crate::socket::{NoWay, check_way};
-use crate::splice::FAILED;
 use crate::tcp::Tcp;
 use crate::udp::Udp;
 use crate::wire_out::WireOut;

@@ -40,8 +40,8 @@ pub use event::{EventAction, LinkChange, NodeVerb, RouteChange, ScheduledEvent};
 pub use internet::{AllowError, InternetAccess, InternetAllowRule, PortPublication, PublishError};
 pub use middlebox::{
     Firewall, FirewallPolicy, FirewallRule, ForwardedPort, IpTransport, Middlebox, MiddleboxSide,
-    NatBehaviour, NatFilteringBehaviour, NatMappingBehaviour, NatRefreshBehaviour, PortAllocation,
-    PortRange, RuleEnd, Timeouts, TrafficSelector,
+    NatBehaviour, NatFilteringBehaviour, NatMappingBehaviour, NatRefreshBehaviour, NatType,
+    PortAllocation, PortRange, RuleEnd, Timeouts, TrafficSelector,
 };
 pub use partition::{PartitionMode, PartitionSides};
 pub use platform::{ARCHITECTURES, Platform, PlatformError};

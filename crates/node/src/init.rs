@@ -53,7 +53,7 @@ use windtunnel_sys::process::{self, Signal, UserIdentity};
 use windtunnel_sys::{signal, terminal};
 
 use crate::channel::{ChannelError, SeqpacketSocket};
-use crate::message::{NodeInitReply, NodeInitRequest, NodeSetupFailure};
+use crate::message::{NodeInitReply, NodeInitRequest, NodeSetupFailure, NodeSetupStage};
 use crate::net_config::NetConfig;
 use crate::node_set::{NodeFiles, OwnRoot, ProgramRecordingSetup, TableLimits};
 
@@ -197,7 +197,7 @@ fn lock_mounts(inner: Option<InnerNamespaces>) -> io::Result<Option<OwnedFd>> {
 
 fn process_failure(error: &io::Error) -> NodeInitTermination {
     NodeInitTermination::Failed(NodeSetupFailure {
-        stage: "process".into(),
+        stage: NodeSetupStage::Process,
         message: format!("cannot become the node's first process: {error}"),
         hint: crate::hint::too_many(error),
     })

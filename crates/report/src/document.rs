@@ -11,6 +11,7 @@ mod output;
 
 use serde::Serialize;
 use serde_json::Value;
+use windtunnel_model::Resource;
 
 pub use crate::compare::{ComparisonGroup, MeanDifference, RunComparison, RunMeasureComparison};
 pub use crate::flows::{FlowDirectionSummary, FlowSummary, Rtt};
@@ -104,8 +105,8 @@ pub struct CpuLimitSeries {
     /// The position among the node's programs, where it is the limit of one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<usize>,
-    /// `cpu`.
-    pub what: &'static str,
+    /// [`Resource::Cpu`].
+    pub what: Resource,
     pub at_ns: Vec<u64>,
     /// Processors.
     pub asked: Vec<f64>,

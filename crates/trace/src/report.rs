@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use windtunnel_model::LinkProfile;
+use windtunnel_model::plan::NatType;
+use windtunnel_model::word::StateWord;
 
 use crate::lateness;
 pub use limits::{NodeBound, NodeLimit};
@@ -338,7 +340,7 @@ pub struct RouterReport {
 pub struct RouterNat {
     /// `full-cone`, `address-restricted`, `port-restricted` or `symmetric`.
     #[serde(rename = "type")]
-    pub kind: String,
+    pub kind: StateWord<NatType>,
     /// Mappings that packets made.
     pub mappings_made: u64,
     /// Of these, those whose time was over.

@@ -13,8 +13,9 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use tokio::sync::mpsc::UnboundedSender;
-use windtunnel_control::part::{ClockSource, FromPart, MemberClock, StopWhy, ToPart};
+use windtunnel_control::part::{FromPart, MemberClock, StopWhy, ToPart};
 use windtunnel_mesh::{AgentId, ClockOffsetConstraint, Mesh, RunId, RunPeerState};
+use windtunnel_model::word::ClockSource;
 use windtunnel_model::{Bytes, Span, Time};
 
 use super::AgentConfiguration;

@@ -1,11 +1,10 @@
 //! The first half of a lane: cut, MTU, loss, duplicate, corrupt.
 
-use windtunnel_model::Time;
 use windtunnel_model::record::Kind;
+use windtunnel_model::{DropReason, Time};
 use windtunnel_wire::{checksum, ethernet, fragment, vnet};
 
 use super::{ElementChain, LaneContext, TooBig};
-use crate::counters::DropReason;
 use crate::element::cut;
 use crate::element::mtu::MtuVerdict;
 use crate::packet::{EmulatedPacket, Fate, PacketTrainShape};

@@ -3,10 +3,10 @@
 use core::ops::Range;
 
 use windtunnel_model::record::Kind;
-use windtunnel_model::{LinkProfile, Time};
+use windtunnel_model::{DropReason, LinkProfile, Time};
 
 use super::{LaneContext, LaneLocation, OWN_NUMBERS};
-use crate::counters::{DropReason, LaneCounters};
+use crate::counters::LaneCounters;
 use crate::housekeeping;
 use crate::packet::{EmulatedPacket, PacketTrainShape};
 use crate::records::{self, PacketRecorder, TaggedShape};

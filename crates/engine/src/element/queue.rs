@@ -31,12 +31,12 @@ use alloc::vec::Vec;
 
 use windtunnel_model::profile::QueueDiscipline as Setting;
 use windtunnel_model::record::Kind;
-use windtunnel_model::{LinkProfile, Time};
+use windtunnel_model::{DropReason, LinkProfile, Time};
 use windtunnel_wire::ecn::{self, EcnCodepoint};
 use windtunnel_wire::flow::FiveTuple;
 
 use crate::buffer::PacketBufferPool;
-use crate::counters::{Classes, DropReason, LaneCounters};
+use crate::counters::{Classes, LaneCounters};
 use crate::element::rate::LaneTransmitter;
 use crate::element::{RandomDraws, RngKey};
 use crate::packet::{EmulatedPacket, PacketTrainShape};

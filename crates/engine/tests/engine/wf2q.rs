@@ -6,9 +6,9 @@ mod laws;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use windtunnel_engine::{Classes, DropReason, SenderClass};
+use windtunnel_engine::{Classes, SenderClass};
 use windtunnel_model::profile::{QueueDiscipline, QueueLimit, SendShare, Wf2qParameters};
-use windtunnel_model::{LinkPatch, LinkProfile, Packets, Rate, Time};
+use windtunnel_model::{DropReason, LinkPatch, LinkProfile, Packets, Rate, Time};
 use windtunnel_wire::flow::FiveTuple;
 use windtunnel_wire::{build, vnet};
 

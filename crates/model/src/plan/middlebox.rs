@@ -14,7 +14,7 @@ use crate::time::Span;
 pub use firewall::{Firewall, FirewallPolicy, FirewallRule, RuleEnd, TrafficSelector};
 pub use nat::{
     ForwardedPort, IpTransport, NatBehaviour, NatFilteringBehaviour, NatMappingBehaviour,
-    NatRefreshBehaviour, PortAllocation, PortRange,
+    NatRefreshBehaviour, NatType, PortAllocation, PortRange,
 };
 
 /// What a router does beside forwarding.

@@ -347,7 +347,7 @@ fn a_flush_returns_when_all_is_written() {
             .unwrap();
     drain.flush();
     assert_eq!(drain.status().records(), 299_999);
-    assert_eq!(drain.finish().layers["calls"].fill_max_permille, 149_999_500);
+    assert_eq!(drain.finish().layers[&RecordSource::Calls].fill_max_permille, 149_999_500);
     assert!(DROPPED.load(Ordering::Relaxed), "its memory is given back");
 }
 

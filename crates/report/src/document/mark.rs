@@ -1,6 +1,7 @@
 //! Events as marks on time lines.
 
 use serde::Serialize;
+use windtunnel_model::word::NamedState;
 use windtunnel_trace::event::{EventLogEntry, EventLogEntryKind};
 
 use crate::text::event;
@@ -59,6 +60,19 @@ impl EventAnnotation {
             nodes: text_of("node").into_iter().chain(text_of("replica")).chain(nodes).collect(),
         }
     }
+}
+
+impl NamedState for MarkKind {
+    const WORDS: &'static [(Self, &'static str)] = &[
+        (MarkKind::Run, "run"),
+        (MarkKind::Program, "program"),
+        (MarkKind::Fault, "fault"),
+        (MarkKind::Change, "change"),
+        (MarkKind::Service, "service"),
+        (MarkKind::Late, "late"),
+        (MarkKind::Limit, "limit"),
+        (MarkKind::Other, "other"),
+    ];
 }
 
 fn kind(what: &EventLogEntryKind) -> MarkKind {

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use windtunnel_control::part::{ClockSource, MemberClock};
+use windtunnel_control::part::MemberClock;
 use windtunnel_model::Span;
+use windtunnel_model::word::ClockSource;
 
 /// By member: the worst of what was known of its clock during the run; before, the last.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

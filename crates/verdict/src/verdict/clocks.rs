@@ -4,8 +4,8 @@
 //! that clock can make the packet late, or early, and no count of lateness sees it. What one way is
 //! too long by, the other is too short by: round trips are right.
 
-use windtunnel_control::part::ClockSource;
 use windtunnel_model::placement::DelayRequirement;
+use windtunnel_model::word::ClockSource;
 use windtunnel_trace::report::PeerClockAccuracy;
 
 use crate::evidence::{ClockBound, PartEvidence, RunEvidence};
@@ -89,10 +89,5 @@ fn source(bound: ClockBound) -> &'static str {
 /// As `run.json` has it.
 pub(super) fn of_peer(part: &PartEvidence<'_>, member: u16) -> Option<PeerClockAccuracy> {
     let ClockBound { ahead_ns, error, by } = part.results.clocks.of(member)?;
-    let by = match by {
-        ClockSource::Exchanges => "exchanges",
-        ClockSource::Synchronised => "synchronised",
-        ClockSource::Stated => "stated",
-    };
-    Some(PeerClockAccuracy { ahead_ns, error_ns: error.as_nanos(), by: by.to_owned() })
+    Some(PeerClockAccuracy { ahead_ns, error_ns: error.as_nanos(), by: by.into() })
 }
