@@ -12,13 +12,14 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-use windtunnel_control::{CaptureResult, ControlReply};
+use windtunnel_control::CaptureResult;
 use windtunnel_sys::poll::{self, EventFd as Wake, PollFd, PollFlags};
 
 use super::connections::ControlConnectionTable;
 use super::context::RunContext;
 use super::journal::Journal;
 use super::network::NetworkController;
+use super::outcome::AnswerPromise;
 use super::refusal::RequestRefusal;
 use places::capture_places;
 use windtunnel_dataplane::PacketLoopCommand;
@@ -123,12 +124,12 @@ impl CaptureController {
         &self,
         client: u64,
         network: &NetworkController,
-    ) -> Result<(), RequestRefusal> {
+    ) -> Result<AnswerPromise<CaptureResult>, RequestRefusal> {
         let to = CaptureDestination::Client(client);
         let running = self.running.iter().find(|it| it.to == to);
         let number = running.ok_or_else(|| "this connection captures nothing".to_owned())?.number;
         network.order(PacketLoopCommand::EndCapture(number));
-        Ok(())
+        Ok(AnswerPromise::new())
     }
 
     /// Captures each place to a file in the run folder, from now on.
@@ -242,7 +243,7 @@ impl CaptureController {
                 _ => None,
             };
             let result = CaptureResult { packets, lost, reader_gone, failure };
-            connections.reply(client, &ControlReply::Captured(result));
+            connections.answer(client, result);
         }
         let text = missing(&place, outcome)?;
         let sentences = match to {

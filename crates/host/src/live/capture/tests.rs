@@ -1,6 +1,6 @@
 //! What becomes of captures.
 
-use windtunnel_control::{ControlClient, ControlListener};
+use windtunnel_control::{ControlClient, ControlListener, ControlReply};
 use windtunnel_model::PortId;
 
 use super::*;
