@@ -1,7 +1,9 @@
 //! Questions to an agent, and its answers: one question and its answer on each stream, as
 //! `windtunnel_control::frame` has them. Agents ask each other the same way.
 
+pub mod answers;
 pub mod exec;
+pub mod questions;
 pub mod run;
 pub(crate) mod valid;
 

@@ -23,8 +23,9 @@ use super::limits::AgentResourceLimits;
 use super::worker::PartWorkerCommand;
 use crate::carrier::{AgentConnectionPool, CarrierEvent};
 use crate::part_ports;
+use crate::protocol::answers::WatchedRunMessage;
 use crate::protocol::run::{RunCard, RunMemberMessage, text_of};
-use crate::protocol::{AMOUNT_MAX, AgentReply, AllocatedResources};
+use crate::protocol::{AMOUNT_MAX, AllocatedResources};
 #[cfg(test)]
 pub(super) use begin::part_setup;
 use expiry::RunFileRetention;
@@ -250,8 +251,8 @@ impl AgentRunTable {
     }
 }
 
-fn said(message: FromPart) -> AgentReply {
-    AgentReply::Part { now_ns: super::now().as_nanos(), said: message }
+fn said(message: FromPart) -> WatchedRunMessage {
+    WatchedRunMessage::Said { now_ns: super::now().as_nanos(), said: message }
 }
 
 fn remove(folder: &Path) -> Result<(), String> {
