@@ -67,7 +67,11 @@ impl ElementChain {
         frame: &[u8],
         recorder: &mut PacketRecorder,
     ) {
-        self.meter.count_refusal(reason, now, offered, frame, recorder);
+        self.meter.count_offer(offered.shape, frame);
+        self.meter.counters.dropped[reason] += u64::from(offered.shape.count);
+        let lane = self.meter.label;
+        recorder.write(Kind::Offered, now, lane, offered, offered.tag.ack);
+        recorder.write(Kind::Dropped, now, lane, offered, reason as u32);
     }
 
     /// What has been accepted and whose time has come: duplicate and corrupt do their work.

@@ -57,21 +57,6 @@ impl LaneMeter {
         number
     }
 
-    /// Counts an offer that something before the lane has refused.
-    pub(super) fn count_refusal(
-        &mut self,
-        reason: DropReason,
-        now: Time,
-        offered: TaggedShape<'_>,
-        frame: &[u8],
-        recorder: &mut PacketRecorder,
-    ) {
-        self.count_offer(offered.shape, frame);
-        self.counters.dropped[reason] += u64::from(offered.shape.count);
-        recorder.write(Kind::Offered, now, self.label, offered, offered.tag.ack);
-        recorder.write(Kind::Dropped, now, self.label, offered, reason as u32);
-    }
-
     /// Counts a packet that passes because the lane is clear.
     pub(super) fn count_passage(
         &mut self,
