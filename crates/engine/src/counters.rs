@@ -9,7 +9,7 @@ use windtunnel_model::{DropReason, Span};
 
 use crate::packet::EmulatedPacket;
 use crate::records::RouterReason;
-pub use classes::{ClassCounters, Classes, TrafficOwnershipCounts, TrafficVolume};
+pub use classes::{ClassCounters, LaneClassCounters, TrafficOwnershipCounts, TrafficVolume};
 
 /// Dropped segments by reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -108,8 +108,8 @@ mod underlay;
 pub use audience::{FlowAudienceTable, FlowSubscribers};
 pub use buffer::PacketBuf;
 pub use counters::{
-    ClassCounters, Classes, DropCounters, LaneCounters, RouterCounters, TrafficOwnershipCounts,
-    TrafficVolume,
+    ClassCounters, DropCounters, LaneClassCounters, LaneCounters, RouterCounters,
+    TrafficOwnershipCounts, TrafficVolume,
 };
 pub use engine::{
     AnnouncedFlowCounts, Engine, EngineLimits, FrameDeparture, ImmediateDeparture, ServiceOverview,

@@ -18,7 +18,7 @@ pub use crate::flows::{FlowDirectionSummary, FlowSummary, Rtt};
 pub use crate::series::{LinkTimeSeries, LinkTimeSeriesSet};
 pub use distribution::DurationHistogram;
 pub use map::{MapDirectedLink, MapLink, MapVertex, TopologyMap, VertexKind};
-pub use mark::{EventAnnotation, MarkKind};
+pub use mark::{EventAnnotation, EventAnnotationKind};
 pub use output::NodeOutputExcerpt;
 
 /// Version of the format. A reader refuses a later one.

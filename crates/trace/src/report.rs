@@ -60,7 +60,7 @@ pub struct RunReport {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<LostHost>,
     /// Lateness over all packets delivered to nodes.
-    pub lateness: lateness::Summary,
+    pub lateness: lateness::LatenessSummary,
     /// What was planned for times of the run.
     #[serde(default)]
     pub planned: SchedulePunctuality,
@@ -274,7 +274,7 @@ pub struct LinkReport {
     /// What was achieved; beside `asked`, unless that was changed.
     pub achieved: AchievedLinkFigures,
     /// Lateness of what left this link.
-    pub lateness: lateness::Summary,
+    pub lateness: lateness::LatenessSummary,
     /// Packets that left this link later than the bound.
     #[serde(default)]
     pub late_packets: u64,
@@ -303,7 +303,7 @@ pub struct LinkPhaseReport {
     /// What was achieved in it.
     pub achieved: AchievedLinkFigures,
     /// Lateness of what left the link in it.
-    pub lateness: lateness::Summary,
+    pub lateness: lateness::LatenessSummary,
 }
 
 /// Achieved figures of a link direction; absent where nothing was there to measure.

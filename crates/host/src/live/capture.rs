@@ -24,8 +24,8 @@ use super::refusal::RequestRefusal;
 use places::capture_places;
 use windtunnel_dataplane::PacketLoopCommand;
 use windtunnel_dataplane::tap::{
-    CaptureCounters, CaptureOutcome, CapturePoint, CaptureRequest, CaptureStopReason, ROOM_BYTES,
-    Tap,
+    CaptureCounters, CaptureOutcome, CapturePoint, CaptureRequest, CaptureStopReason, CaptureTap,
+    ROOM_BYTES,
 };
 
 /// The captures of a run.
@@ -182,7 +182,7 @@ impl CaptureController {
             let _ = sender.send(outcome);
             let _ = wake.raise();
         };
-        let (tap, counts) = Tap::start(&wanted, out, done)
+        let (tap, counts) = CaptureTap::start(&wanted, out, done)
             .map_err(|error| format!("cannot start a thread for the capture: {error}"))?;
         self.running.push(ActiveCapture { number, place: name.to_owned(), to, counts });
         source.network.capture(tap);

@@ -20,7 +20,7 @@ struct Script {
     records: std::collections::VecDeque<EventRecord>,
 }
 
-impl Feed for Script {
+impl RecordFeed for Script {
     fn source(&self) -> EventSource {
         self.source
     }
@@ -323,7 +323,7 @@ fn anonymous_flows_stay_distinct_and_join_over_layers() {
 fn a_flush_returns_when_all_is_written() {
     static DROPPED: AtomicBool = AtomicBool::new(false);
     struct Watched(Script);
-    impl Feed for Watched {
+    impl RecordFeed for Watched {
         fn source(&self) -> EventSource {
             self.0.source()
         }

@@ -18,7 +18,7 @@ pub struct HostReport {
     /// What it did.
     pub machine: MachineReport,
     /// Lateness over all packets delivered to its nodes.
-    pub lateness: lateness::Summary,
+    pub lateness: lateness::LatenessSummary,
     /// What was planned for times of the run there.
     #[serde(default)]
     pub planned: SchedulePunctuality,

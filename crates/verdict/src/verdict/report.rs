@@ -136,7 +136,7 @@ fn peer(part: &PartEvidence<'_>, peer: &PeerTraffic) -> PeerTrafficReport {
 }
 
 fn flow_starts(announced: u64, seen: &LatenessHistogram) -> FlowStarts {
-    let lateness::Summary { packets, p50_ns, p99_ns, max_ns, .. } = seen.summary();
+    let lateness::LatenessSummary { packets, p50_ns, p99_ns, max_ns, .. } = seen.summary();
     let mean_ns = seen.mean().as_nanos();
     FlowStarts { announced, flows: packets, mean_ns, p50_ns, p99_ns, max_ns }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use windtunnel_model::Resource;
 use windtunnel_model::word::StateWord;
-use windtunnel_report::document::MarkKind;
+use windtunnel_report::document::EventAnnotationKind;
 use windtunnel_report::{ReportSizeLimits, groups};
 
 use crate::exit::ExitCategory;
@@ -81,7 +81,7 @@ pub(super) struct PlotLinkSeries {
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct PlotEventMarker {
     pub(super) at_ns: u64,
-    pub(super) kind: StateWord<MarkKind>,
+    pub(super) kind: StateWord<EventAnnotationKind>,
     pub(super) text: String,
     #[serde(default)]
     pub(super) links: Vec<String>,

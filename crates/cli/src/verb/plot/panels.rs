@@ -5,7 +5,7 @@ use windtunnel_plot::{
     Axis, AxisQuantity, Figure, FigureSize, PlotPanel, PlotSeries, SeriesInterpolation,
     VerticalMarker,
 };
-use windtunnel_report::document::MarkKind;
+use windtunnel_report::document::EventAnnotationKind;
 
 use super::PlotArguments;
 use super::document::{PlotDocument, PlotHistogram, PlotLinkSeries, PlotRun};
@@ -292,7 +292,9 @@ fn marks(arguments: &PlotArguments, document: &PlotDocument) -> Vec<VerticalMark
             || links.is_empty()
             || links.iter().any(|link| arguments.links.iter().any(|choice| choice.is_of(link)))
     };
-    let is_shown = |kind: MarkKind| matches!(kind, MarkKind::Fault | MarkKind::Change);
+    let is_shown = |kind: EventAnnotationKind| {
+        matches!(kind, EventAnnotationKind::Fault | EventAnnotationKind::Change)
+    };
     let shown = run.events.iter();
     let shown = shown.filter(|mark| mark.kind.known().is_some_and(is_shown) && chosen(&mark.links));
     let mut marks: Vec<VerticalMarker> = shown
