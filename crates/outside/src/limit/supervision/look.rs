@@ -161,6 +161,9 @@ impl CallInspector {
             let suspended = SuspendedCall { since_ns: look.now_ns, late_ns, claim: None };
             return Ok(Some(self.hold(look.call, suspended, Some(touched.copy), look.now_ns)));
         }
+        if again::finds_nothing(&touched, transfer)? {
+            return Ok(Some(CallAnswer::Fail(EAGAIN)));
+        }
         let bytes = self.expected(look, pid, transfer, &touched, *kind);
         let sends = transfer.direction == TransferDirection::Send;
         if sends && used.is_tcp {

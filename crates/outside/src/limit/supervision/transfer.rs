@@ -19,6 +19,8 @@ pub(super) struct Transfer {
     pub(super) returns_at_once: bool,
     /// Nothing is taken from the socket.
     pub(super) only_looks: bool,
+    /// The call takes what is outside the stream (`MSG_OOB`).
+    pub(super) is_urgent: bool,
     /// The call takes several messages.
     pub(super) is_many: bool,
     /// Where the bytes come from, if not from memory.
@@ -66,6 +68,7 @@ fn plain(shown: &Notification, descriptor: i32, sends: bool, asked: u64) -> Tran
         asked,
         returns_at_once: flags & MSG_DONTWAIT != 0,
         only_looks: !sends && flags & (MSG_PEEK | MSG_ERRQUEUE) != 0,
+        is_urgent: flags & MSG_OOB != 0,
         is_many: shown.call == number::RECVMMSG,
         source: None,
         to: None,
@@ -120,6 +123,7 @@ fn low(argument: u64) -> i32 {
 const MESSAGE_WORDS: usize = 8;
 /// `UIO_MAXIOV`, the kernel's own bound.
 const MESSAGES_MAX: u64 = 1024;
+const MSG_OOB: u64 = 0x1;
 const MSG_PEEK: u64 = 0x2;
 const MSG_DONTWAIT: u64 = 0x40;
 const MSG_ERRQUEUE: u64 = 0x2000;

@@ -1,14 +1,20 @@
 //! Calls that fail with `EAGAIN`, and that are tried again.
 
+use std::io;
+use std::time::Duration;
+
+use windtunnel_budget::pacing::TransferDirection;
 use windtunnel_notification::tcp_info::state::CLOSED;
 use windtunnel_notification::watcher::CallAnswer;
+use windtunnel_sys::poll::{self, PollFd, PollFlags};
 use windtunnel_sys::socket;
 
 use super::super::edges;
 use super::super::retries::{Retry, RetryAction, RetryTiming, StreamDirection};
 use super::super::sockets::CallAttribution;
+use super::super::transfer::Transfer;
 use super::super::waits::{BandwidthClaim, EAGAIN};
-use super::CallInspector;
+use super::{CallInspector, CallSocket};
 
 impl CallInspector {
     /// Whether a call on a stream failed and is tried again: the claim of that is there. None is kept for
@@ -81,5 +87,92 @@ impl CallInspector {
     }
 }
 
+/// Whether a call that must not block fails with `EAGAIN` in the kernel now, as there is nothing to
+/// receive. If it went on, it could move what comes meanwhile, of which nothing is claimed.
+pub(super) fn finds_nothing(touched: &CallSocket, transfer: Transfer) -> io::Result<bool> {
+    let is_asked = transfer.direction == TransferDirection::Receive
+        && !transfer.only_looks
+        && !transfer.is_urgent
+        && transfer.asked > 0;
+    if !is_asked || touched.used.may_block || touched.unread > 0 {
+        return Ok(false);
+    }
+    // An end or an error of the connection is readable.
+    let looked = &mut [PollFd::new(&touched.copy, PollFlags::IN | PollFlags::PRI)];
+    poll::wait(looked, Some(Duration::ZERO))?;
+    Ok(looked[0].revents().is_empty())
+}
+
 /// A call that must not block waits for so long.
 const SHORT_NS: u64 = 1_000_000;
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::net::{TcpListener, TcpStream, UdpSocket};
+    use std::os::fd::OwnedFd;
+
+    use windtunnel_sys::seccomp::Notification;
+    use windtunnel_sys::seccomp::filter::number;
+
+    use super::*;
+
+    /// A socket that a call asks for bytes, after it has waited for what is to come.
+    fn asked(socket: impl Into<OwnedFd>, waits: bool) -> CallSocket {
+        let copy = socket.into();
+        if waits {
+            poll::wait(&mut [PollFd::new(&copy, PollFlags::IN)], None).unwrap();
+        }
+        let kind = socket::kind(&copy).unwrap().unwrap();
+        let used = CallAttribution {
+            cookie: 1,
+            key: 0,
+            direction: TransferDirection::Receive,
+            thread: 1,
+            is_tcp: kind.is_stream,
+            may_block: false,
+        };
+        let unread = socket::unread(&copy).unwrap();
+        CallSocket { copy, kind, used, unread }
+    }
+
+    fn receive(asked: u64, flags: u64) -> Transfer {
+        let arguments = [7, 0, asked, flags, 0, 0];
+        let shown = Notification { id: 1, thread: 0, call: number::RECVFROM, arguments };
+        let what = windtunnel_notification::call::InterceptedSystemCall::of(&shown);
+        Transfer::all_of(&shown, what)[0]
+    }
+
+    fn connection() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (near, listener.accept().unwrap().0)
+    }
+
+    fn finds_nothing_of(touched: &CallSocket) -> bool {
+        finds_nothing(touched, receive(100, 0)).unwrap()
+    }
+
+    #[test]
+    fn a_call_that_must_not_block_finds_nothing_until_bytes_or_an_end_come() {
+        let (near, mut far) = connection();
+        let empty = asked(near, false);
+        assert!(finds_nothing_of(&empty));
+        for (bytes, flags) in [(0, 0), (100, 0x1), (100, 0x2)] {
+            assert!(!finds_nothing(&empty, receive(bytes, flags)).unwrap(), "{bytes} {flags}");
+        }
+        far.write_all(b"x").unwrap();
+        assert!(!finds_nothing_of(&asked(empty.copy, true)));
+
+        let (near, far) = connection();
+        drop(far);
+        assert!(!finds_nothing_of(&asked(near, true)));
+
+        let [near, far] = ["127.0.0.1:0"; 2].map(|any| UdpSocket::bind(any).unwrap());
+        near.connect(far.local_addr().unwrap()).unwrap();
+        assert!(finds_nothing_of(&asked(near.try_clone().unwrap(), false)));
+        // A datagram of no bytes is one.
+        far.send_to(b"", near.local_addr().unwrap()).unwrap();
+        assert!(!finds_nothing_of(&asked(near, true)));
+    }
+}
