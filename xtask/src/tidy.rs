@@ -8,6 +8,8 @@ mod parameters;
 mod paths;
 mod rings;
 mod rust;
+#[cfg(test)]
+mod testing;
 mod types;
 mod words;
 

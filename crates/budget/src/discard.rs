@@ -5,7 +5,7 @@
 //! first carries each to the socket, that work takes processor time from the program, which then
 //! reads even more slowly: receive livelock (Mogul and Ramakrishnan, USENIX ATC 1996). So where
 //! sockets overflow, only the share of datagrams that is read is let through: [`DiscardController`] finds
-//! it for each destination port, and [`Gate`] lets that share through. Shares and no rates, because
+//! it for each destination port, and [`DatagramShareGate`] lets that share through. Shares and no rates, because
 //! the reader may be stopped at times, and those who hand over with it.
 //!
 //! The share is found by the queue of the socket: from one review to the next, a reader took what
@@ -15,7 +15,7 @@
 //! overflows, and what it reads depends on its speed alone.
 //!
 //! ```
-//! use windtunnel_budget::discard::{ALL, DiscardController, Gate, UdpSocketBacklog};
+//! use windtunnel_budget::discard::{ALL, DiscardController, DatagramShareGate, UdpSocketBacklog};
 //!
 //! let mut controller = DiscardController::default();
 //! (0..1000).for_each(|_| controller.handed(53, 1, 100));
@@ -24,7 +24,7 @@
 //! controller.review([socket].into_iter(), 0);
 //! let (port, share) = controller.shares().next().unwrap();
 //! assert_eq!((port, share * 100 / ALL), (53, 58));
-//! let mut gate = Gate::default();
+//! let mut gate = DatagramShareGate::default();
 //! let passed = (0..1000).filter(|_| gate.passes(53, share)).count();
 //! assert!(passed.abs_diff(585) <= 1);
 //! ```
@@ -191,12 +191,12 @@ fn memory_of(frame_bytes: usize) -> u64 {
 
 /// Lets shares of datagrams through, evenly spread.
 #[derive(Debug, Clone, Default)]
-pub struct Gate {
+pub struct DatagramShareGate {
     /// By port, what is left of shares, of [`ALL`].
     carried: BTreeMap<u16, u32>,
 }
 
-impl Gate {
+impl DatagramShareGate {
     /// Whether the next datagram to this port goes through, if so much of [`ALL`] should.
     pub fn passes(&mut self, port: u16, share: u32) -> bool {
         let carried = self.carried.entry(port).or_insert(0);

@@ -15,6 +15,7 @@ mod limits;
 mod losses;
 mod measure;
 mod refusals;
+mod responder;
 mod runs;
 mod seek;
 mod trial;

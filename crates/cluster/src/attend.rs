@@ -10,7 +10,9 @@ use windtunnel_model::valid::Validate;
 
 use crate::agent::exec::BYTES_MAX;
 use crate::client::{AgentClient, AgentClientError};
+use crate::protocol::answers::{AgentAnswer, WatchedRunMessage, no_answer};
 use crate::protocol::exec::{FromCommand, ToCommand};
+use crate::protocol::questions::AgentQuestion;
 use crate::protocol::run::PartCommand;
 use crate::protocol::{ANSWER_BYTES_MAX, AgentReply, AgentRequest};
 use crate::stream;
@@ -23,13 +25,13 @@ impl AgentClient {
     /// [`AgentClientError::Broken`] if the agent has gone.
     pub fn attend(
         &self,
-        ask: &AgentRequest,
+        ask: &AgentQuestion<WatchedRunMessage>,
         orders: &mut UnboundedReceiver<PartCommand>,
-        mut handle: impl FnMut(AgentReply),
+        mut handle: impl FnMut(Result<WatchedRunMessage, AgentReply>),
     ) -> Result<(), AgentClientError> {
         let attending = async {
             let (mut to, mut from) = self.connection().open_bi().await?;
-            stream::send(&mut to, ask).await?;
+            stream::send(&mut to, ask.message()).await?;
             let ordering = async {
                 while let Some(order) = orders.recv().await {
                     stream::send(&mut to, &order).await?;
@@ -39,7 +41,7 @@ impl AgentClient {
             let receiving = async {
                 loop {
                     match stream::receive(&mut from, ANSWER_BYTES_MAX).await {
-                        Ok(answer) => handle(answer),
+                        Ok(reply) => handle(WatchedRunMessage::of(reply)),
                         Err(error) => return io::Result::<()>::Err(error),
                     }
                 }
@@ -55,18 +57,14 @@ impl AgentClient {
     /// If it cannot be run, or the agent has gone.
     pub fn exec(
         &self,
-        ask: &AgentRequest,
+        ask: &AgentQuestion<()>,
         mut messages: Receiver<ToCommand>,
         mut handle: impl FnMut(FromCommand),
     ) -> Result<(), AgentClientError> {
         let running = async {
             let (mut to, mut from) = self.connection().open_bi().await?;
-            stream::send(&mut to, ask).await?;
-            match stream::receive(&mut from, ANSWER_BYTES_MAX).await? {
-                AgentReply::Done => {}
-                AgentReply::Error { message } => return Err(io::Error::other(message)),
-                _ => return Err(io::Error::other("something else than was asked")),
-            }
+            stream::send(&mut to, ask.message()).await?;
+            begun(&mut from).await?;
             let sending = async {
                 while let Some(message) = messages.recv().await {
                     if stream::send(&mut to, &message).await.is_err() {
@@ -102,12 +100,8 @@ impl AgentClient {
     ) -> Result<ControlReply, AgentClientError> {
         let asking = async {
             let (mut to, mut from) = self.connection().open_bi().await?;
-            stream::send(&mut to, &AgentRequest::Control { run }).await?;
-            match stream::receive(&mut from, ANSWER_BYTES_MAX).await? {
-                AgentReply::Done => {}
-                AgentReply::Error { message } => return Err(io::Error::other(message)),
-                _ => return Err(io::Error::other("something else than was asked")),
-            }
+            stream::send(&mut to, AgentRequest::control(run).message()).await?;
+            begun(&mut from).await?;
             let mut lines = ControlLineReader { from, waiting: Vec::new() };
             let hello: ControlGreeting = lines.next().await?;
             if hello.version != VERSION {
@@ -122,6 +116,12 @@ impl AgentClient {
         };
         self.block_on(asking)
     }
+}
+
+/// Waits for the answer after which a conversation follows.
+async fn begun(from: &mut RecvStream) -> io::Result<()> {
+    let reply = stream::receive(from, ANSWER_BYTES_MAX).await?;
+    <()>::of(reply).map_err(no_answer)
 }
 
 /// The lines of a control socket's conversation.

@@ -14,6 +14,7 @@ use windtunnel_control::part::FromPart;
 
 use crate::admission::{HandshakeAdmission, HandshakeDecision};
 use crate::agent::watch::WatcherId;
+use crate::answer_stream::AgentCallStreams;
 use crate::hello::{self, AgentHello, HelloError};
 use crate::key::NAME;
 use crate::protocol::AgentRequest;
@@ -39,7 +40,7 @@ pub(crate) enum CarrierEvent {
     /// A datagram of the mesh.
     Datagram { from: SocketAddr, bytes: Vec<u8> },
     /// A question, and where the answer goes.
-    Asked { from: SocketAddr, ask: AgentRequest, to: quinn::SendStream, rest: CountedStream },
+    Asked { ask: AgentRequest, streams: AgentCallStreams },
     /// A message of the part of a run; or why there are no more.
     Part { run: u64, said: Result<FromPart, String> },
     /// An order of a watcher of a run, `None` if it has gone.
@@ -311,7 +312,10 @@ impl AgentConnectionPool {
             let ask = crate::stream::receive(&mut rest, crate::protocol::ASK_BYTES_MAX).await;
             // A message that cannot be read gets no answer.
             if let Ok(ask) = ask {
-                carrier.emit(CarrierEvent::Asked { from, ask, to, rest });
+                carrier.emit(CarrierEvent::Asked {
+                    ask,
+                    streams: AgentCallStreams { from, to, rest },
+                });
             }
         });
     }

@@ -10,6 +10,8 @@ use tokio::runtime::Handle;
 use crate::hello::{self, AgentHello, HelloError};
 use crate::key::{ClusterKey, NAME};
 use crate::ports::PORT;
+use crate::protocol::answers::{AgentAnswer, OTHER_ANSWER};
+use crate::protocol::questions::AgentQuestion;
 use crate::protocol::{ANSWER_BYTES_MAX, AgentReply, AgentRequest, ClusterHosts};
 use crate::refusal::HandshakeRefusal;
 use crate::{background, machine, stream, tls};
@@ -74,6 +76,12 @@ pub enum AgentClientError {
         host: String,
         /// Why.
         message: String,
+    },
+    /// It answers something else than was asked.
+    #[error("the agent at {host} says: {OTHER_ANSWER}")]
+    Unexpected {
+        /// What was asked for.
+        host: String,
     },
     /// Something of this machine.
     #[error("cannot {step}")]
@@ -142,18 +150,18 @@ impl AgentClient {
         matches!(self.connection.close_reason(), Some(quinn::ConnectionError::TimedOut))
     }
 
-    /// Asks and waits for the answer.
+    /// Asks and waits for the answer, the first one if there are several.
     ///
     /// # Errors
-    /// [`AgentClientError::Broken`] or [`AgentClientError::Refused`].
-    pub fn ask(&self, ask: &AgentRequest) -> Result<AgentReply, AgentClientError> {
-        let broken = |source| AgentClientError::Broken { host: self.name.clone(), source };
-        match self.runtime.block_on(self::ask(&self.connection, ask)).map_err(broken)? {
-            AgentReply::Error { message } => {
-                Err(AgentClientError::Refused { host: self.name.clone(), message })
-            }
-            answer => Ok(answer),
-        }
+    /// [`AgentClientError::Broken`], [`AgentClientError::Refused`] or [`AgentClientError::Unexpected`].
+    pub fn ask<A: AgentAnswer>(&self, question: &AgentQuestion<A>) -> Result<A, AgentClientError> {
+        let host = || self.name.clone();
+        let broken = |source| AgentClientError::Broken { host: host(), source };
+        let asking = ask(&self.connection, question);
+        self.runtime.block_on(asking).map_err(broken)?.map_err(|reply| match reply {
+            AgentReply::Error { message } => AgentClientError::Refused { host: host(), message },
+            _ => AgentClientError::Unexpected { host: host() },
+        })
     }
 
     /// The round trip to the agent, as the connection sees it.
@@ -167,13 +175,7 @@ impl AgentClient {
     /// # Errors
     /// As [`AgentClient::ask`].
     pub fn hosts(&self, measure: bool) -> Result<ClusterHosts, AgentClientError> {
-        match self.ask(&AgentRequest::Hosts { measure })? {
-            AgentReply::Hosts(hosts) => Ok(hosts),
-            _ => Err(AgentClientError::Refused {
-                host: self.name.clone(),
-                message: "something else than was asked".to_owned(),
-            }),
-        }
+        self.ask(&AgentRequest::hosts(measure))
     }
 }
 
@@ -201,12 +203,15 @@ impl Drop for AgentClient {
     }
 }
 
-/// Asks over a connection.
-pub(crate) async fn ask(connection: &Connection, ask: &AgentRequest) -> io::Result<AgentReply> {
+/// Asks over a connection: the answer, or a reply that is none.
+pub(crate) async fn ask<A: AgentAnswer>(
+    connection: &Connection,
+    question: &AgentQuestion<A>,
+) -> io::Result<Result<A, AgentReply>> {
     let (mut to, mut from) = connection.open_bi().await?;
-    stream::send(&mut to, ask).await?;
+    stream::send(&mut to, question.message()).await?;
     to.finish().map_err(io::Error::other)?;
-    stream::receive(&mut from, ANSWER_BYTES_MAX).await
+    Ok(A::of(stream::receive(&mut from, ANSWER_BYTES_MAX).await?))
 }
 
 /// The addresses that a host's name means.

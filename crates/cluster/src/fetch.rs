@@ -1,6 +1,7 @@
 //! The files of a part that is over, copied into a folder. Their names come from another machine,
-//! which may be hostile: [`AgentReply::File`] is refused unless its path is plain (`plain_path`), and
-//! files are made relative to the open folder, through no symbolic link, each once.
+//! which may be hostile: [`FetchedRunMessage::File`] is refused unless its path is plain
+//! (`plain_path`), and files are made relative to the open folder, through no symbolic link, each
+//! once.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -12,7 +13,8 @@ use rustix::fs::{Mode, OFlags, mkdirat, openat};
 use rustix::io::Errno;
 
 use crate::client::{AgentClient, AgentClientError};
-use crate::protocol::{ANSWER_BYTES_MAX, AgentReply, AgentRequest};
+use crate::protocol::answers::{AgentAnswer, FetchedRunMessage, no_answer};
+use crate::protocol::{ANSWER_BYTES_MAX, AgentRequest};
 use crate::stream;
 
 impl AgentClient {
@@ -25,20 +27,19 @@ impl AgentClient {
             fs::create_dir_all(folder)?;
             let folder = OwnedFd::from(File::open(folder)?);
             let (mut to, mut from) = self.connection().open_bi().await?;
-            stream::send(&mut to, &AgentRequest::Fetch { run }).await?;
+            stream::send(&mut to, AgentRequest::fetch(run).message()).await?;
             to.finish().map_err(io::Error::other)?;
             for _ in 0..FILES_MAX {
-                match stream::receive(&mut from, ANSWER_BYTES_MAX).await? {
-                    AgentReply::File { path, bytes, executable } => {
+                let reply = stream::receive(&mut from, ANSWER_BYTES_MAX).await?;
+                match FetchedRunMessage::of(reply).map_err(no_answer)? {
+                    FetchedRunMessage::File { path, bytes, executable } => {
                         let file =
                             create(&folder, Path::new(&path), executable).map_err(|error| {
                                 io::Error::new(error.kind(), format!("{path}: {error}"))
                             })?;
                         save(&mut from, file, bytes).await?;
                     }
-                    AgentReply::Done => return Ok(()),
-                    AgentReply::Error { message } => return Err(io::Error::other(message)),
-                    _ => return Err(io::Error::other("something else than was asked")),
+                    FetchedRunMessage::End => return Ok(()),
                 }
             }
             Err(io::Error::other(format!("it has more than {FILES_MAX} files")))

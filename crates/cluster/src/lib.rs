@@ -29,6 +29,7 @@
 
 mod admission;
 pub mod agent;
+mod answer_stream;
 mod attend;
 mod background;
 mod carrier;

@@ -13,7 +13,9 @@ use windtunnel_sys::signal;
 
 use crate::client::{AgentClient, AgentClientError};
 use crate::key::{ClusterKey, KeyError};
+use crate::protocol::answers::WatchedRunMessage;
 use crate::protocol::exec::{FromCommand, ToCommand};
+use crate::protocol::questions::AgentQuestion;
 use crate::protocol::run::{PartCommand, RunSetup};
 use crate::protocol::{AgentReply, AgentRequest};
 use crate::run_agents::{AGAIN, PATIENCE, RunAgents};
@@ -51,24 +53,30 @@ impl PartSessions {
     /// Begins the parts of a run.
     #[must_use]
     pub fn begin(setup: &RunSetup, key: &ClusterKey) -> Self {
-        let ask = |member| AgentRequest::Part { run: Box::new(setup.clone()), member };
-        Self::attend(setup, key, ask)
+        let ask = |member| AgentRequest::part(Box::new(setup.clone()), member);
+        Self::attend(setup, key, ask, false)
     }
 
     /// Watches a run from now on.
     #[must_use]
     pub fn watch(setup: &RunSetup, key: &ClusterKey) -> Self {
-        let ask = |_| AgentRequest::Watch { run: setup.run };
-        Self::attend(setup, key, ask)
+        let ask = |_| AgentRequest::watch(setup.run);
+        Self::attend(setup, key, ask, true)
     }
 
-    fn attend(setup: &RunSetup, key: &ClusterKey, ask: impl Fn(u16) -> AgentRequest) -> Self {
+    fn attend(
+        setup: &RunSetup,
+        key: &ClusterKey,
+        ask: impl Fn(u16) -> AgentQuestion<WatchedRunMessage>,
+        has_begun: bool,
+    ) -> Self {
         let (sender, events) = channel();
         let mut orders = Vec::new();
         for (number, member) in (0..).zip(&setup.members) {
             let (order, ordered) = unbounded_channel();
             orders.push(order);
             let link = PartSessionThread {
+                run: setup.run,
                 number,
                 host: member.address.to_string(),
                 key: key.clone(),
@@ -79,7 +87,7 @@ impl PartSessions {
                 // The thread that watches the run reads the signals that end it: no other may take
                 // them.
                 let _ = signal::block(&[Signal::INT, Signal::TERM, Signal::HUP]);
-                link.live(ask, ordered);
+                link.live(ask, ordered, has_begun);
             });
         }
         PartSessions { agents: RunAgents::new(setup.run, &setup.members, key), orders, events }
@@ -170,13 +178,14 @@ impl RemoteCommandRunner {
         messages: tokio::sync::mpsc::Receiver<ToCommand>,
         handle: impl FnMut(FromCommand),
     ) -> Result<(), AgentClientError> {
-        let ask = AgentRequest::Exec { run: self.run, request: Box::new(request), size };
+        let ask = AgentRequest::exec(self.run, Box::new(request), size);
         AgentClient::connect(&self.address, &self.key)?.exec(&ask, messages, handle)
     }
 }
 
 /// One agent's thread.
 struct PartSessionThread {
+    run: u64,
     number: u16,
     host: String,
     key: ClusterKey,
@@ -184,21 +193,22 @@ struct PartSessionThread {
 }
 
 impl PartSessionThread {
-    fn live(&self, mut ask: AgentRequest, mut orders: UnboundedReceiver<PartCommand>) {
-        let run = match &ask {
-            AgentRequest::Part { run, .. } => run.run,
-            AgentRequest::Watch { run } => *run,
-            _ => return,
-        };
-        let mut has_begun = matches!(ask, AgentRequest::Watch { .. });
+    fn live(
+        &self,
+        mut ask: AgentQuestion<WatchedRunMessage>,
+        mut orders: UnboundedReceiver<PartCommand>,
+        mut has_begun: bool,
+    ) {
         let mut silent_since: Option<Instant> = None;
         loop {
             let error = match AgentClient::connect(&self.host, &self.key) {
                 Ok(client) => {
                     let attended = client.attend(&ask, &mut orders, |answer| {
                         silent_since = None;
-                        has_begun |=
-                            matches!(answer, AgentReply::Part { said: FromPart::Begun, .. });
+                        has_begun |= matches!(
+                            answer,
+                            Ok(WatchedRunMessage::Said { said: FromPart::Begun, .. })
+                        );
                         self.take(&client, answer);
                     });
                     let Err(error) = attended else { return };
@@ -216,17 +226,17 @@ impl PartSessionThread {
             if !has_begun || !may_return || since.elapsed() > PATIENCE {
                 return self.emit(PartEvent::Gone(with_cause(&error)));
             }
-            ask = AgentRequest::Watch { run };
+            ask = AgentRequest::watch(self.run);
             thread::sleep(AGAIN);
         }
     }
 
-    fn take(&self, client: &AgentClient, answer: AgentReply) {
+    fn take(&self, client: &AgentClient, answer: Result<WatchedRunMessage, AgentReply>) {
         match answer {
-            AgentReply::Part { now_ns, said } => {
+            Ok(WatchedRunMessage::Said { now_ns, said }) => {
                 self.emit(PartEvent::Said { now_ns, at: Instant::now(), rtt: client.rtt(), said });
             }
-            AgentReply::Error { message } => self.emit(PartEvent::Refused(message)),
+            Err(AgentReply::Error { message }) => self.emit(PartEvent::Refused(message)),
             _ => {}
         }
     }

@@ -1,7 +1,9 @@
 //! Questions to an agent, and its answers: one question and its answer on each stream, as
 //! `windtunnel_control::frame` has them. Agents ask each other the same way.
 
+pub mod answers;
 pub mod exec;
+pub mod questions;
 pub mod run;
 pub(crate) mod valid;
 
@@ -12,7 +14,8 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 use windtunnel_control::ControlRequest;
-use windtunnel_control::part::{ClockSource, FromPart};
+use windtunnel_control::part::FromPart;
+use windtunnel_model::word::ClockSource;
 use windtunnel_model::{Bytes, Rate};
 
 /// A question.

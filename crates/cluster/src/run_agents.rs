@@ -56,9 +56,7 @@ impl RunAgents {
     /// # Errors
     /// As [`AgentClient::ask`].
     pub fn forget(&self, member: u16) -> Result<(), AgentClientError> {
-        self.with_patience(member, |client| {
-            client.ask(&AgentRequest::Forget { run: self.run }).map(|_| ())
-        })
+        self.with_patience(member, |client| client.ask(&AgentRequest::forget(self.run)))
     }
 
     /// Asks a part as its control socket is asked.

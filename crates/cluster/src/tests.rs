@@ -12,7 +12,7 @@ mod runs;
 mod versions;
 
 use crate::ClusterKey;
-use crate::protocol::{AgentDescription, AgentReply, AgentRequest};
+use crate::protocol::{AgentDescription, AgentRequest};
 use live::Live;
 
 fn key() -> ClusterKey {
@@ -21,8 +21,5 @@ fn key() -> ClusterKey {
 
 /// The card of an agent, as it gives it itself.
 fn card(agent: &Live, key: &ClusterKey) -> AgentDescription {
-    match agent.client(key).expect("the agent answers").ask(&AgentRequest::Card) {
-        Ok(AgentReply::Card(card)) => *card,
-        other => panic!("{other:?} is not a card"),
-    }
+    agent.client(key).expect("the agent answers").ask(&AgentRequest::card()).expect("a card")
 }

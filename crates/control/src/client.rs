@@ -189,7 +189,19 @@ impl ControlClient {
         &mut self,
         request: &TypedRequest<A>,
     ) -> Result<A, ControlClientError> {
-        self.send(request.message(), &[])?;
+        self.ask_with(request, &[])
+    }
+
+    /// Asks, with the descriptors that go with the request.
+    ///
+    /// # Errors
+    /// As [`ControlClient::ask`].
+    pub fn ask_with<A: RequestAnswer>(
+        &mut self,
+        request: &TypedRequest<A>,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<A, ControlClientError> {
+        self.send(request.message(), descriptors)?;
         self.receive_answer()
     }
 

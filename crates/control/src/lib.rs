@@ -44,7 +44,7 @@ pub mod socket;
 pub mod valid;
 pub mod version;
 
-pub use ask::{RequestAnswer, TypedRequest};
+pub use ask::{CommandProgress, ControlRequestHandler, RequestAnswer, TypedRequest};
 pub use client::{ControlClient, ControlClientError};
 pub use message::{
     CaptureResult, ControlGreeting, ControlReply, ControlRequest, EventInjectionResult, LaneChoice,

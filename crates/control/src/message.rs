@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use windtunnel_model::demand::Demand;
 use windtunnel_model::plan::{FlowPattern, RecordDirection, RecordLayerSet, ScheduledEvent};
+use windtunnel_model::record::kind::RecordSource;
 use windtunnel_model::word::{LaneOperationalState, LayerRecordingState, ProgramState, StateWord};
 use windtunnel_model::{Bytes, LinkPatch, ResourceUsage};
 use windtunnel_trace::event::EventLogEntry as RunEvent;
@@ -280,7 +281,7 @@ impl RecordStatus {
 /// A layer of a live run. Events are records and lost together.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RecordedLayer {
-    pub layer: String,
+    pub layer: StateWord<RecordSource>,
     pub state: StateWord<LayerRecordingState>,
     /// Why it is not available.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use windtunnel_model::Plan;
-use windtunnel_model::plan::IpTransport;
+use windtunnel_model::plan::{IpTransport, NatType};
 use windtunnel_model::valid::{PlanValidationError, Validate, ensure};
 use windtunnel_model::word::StateWord;
 
@@ -13,7 +13,7 @@ use crate::valid::{ensure_label, is_word};
 pub struct NatStatus {
     pub router: String,
     /// `full-cone`, `address-restricted`, `port-restricted` or `symmetric`.
-    pub r#type: String,
+    pub r#type: StateWord<NatType>,
     /// Mappings that packets have made since the run began.
     pub mappings_made: u64,
     /// Mappings that there are, forwarded ports among them.
@@ -51,7 +51,9 @@ pub struct NatMapping {
 impl Validate for NatStatus {
     fn validate(&self) -> Result<(), PlanValidationError> {
         ensure_label(&self.router)?;
-        ensure(is_word(&self.r#type), || format!("router `{}` has no type of NAT", self.router))?;
+        ensure(is_word(self.r#type.as_str()), || {
+            format!("router `{}` has no type of NAT", self.router)
+        })?;
         ensure(self.mappings.len() <= MAPPINGS_MAX, || {
             format!("router `{}` shows {} mappings", self.router, self.mappings.len())
         })?;

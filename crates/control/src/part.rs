@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use windtunnel_model::flow::FlowChange;
+use windtunnel_model::word::ClockSource;
 use windtunnel_model::{Bytes, Plan, Span};
 
 /// Messages from an agent to the part.
@@ -85,19 +86,6 @@ pub struct MemberClock {
     /// That is wrong by no more than this, in nanoseconds.
     pub error_ns: u64,
     pub by: ClockSource,
-}
-
-/// By what the clocks of two machines are known to each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ClockSource {
-    /// By messages between the two: the fastest each way.
-    #[default]
-    Exchanges,
-    /// Also by the bound that each machine's kernel has for its clock, which NTP or PTP keeps.
-    Synchronised,
-    /// Also by what the operator has said of them.
-    Stated,
 }
 
 /// Why a run is to end.

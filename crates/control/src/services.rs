@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use windtunnel_model::Plan;
 use windtunnel_model::plan::{FailOver, LoadBalancingPolicy, Service};
 use windtunnel_model::valid::{PlanValidationError, Validate, ensure, ensure_short};
-use windtunnel_model::word::{ReplicaAvailability, StateWord};
+use windtunnel_model::word::{ReplicaAvailability, ServiceFlowState, StateWord};
 
 use crate::valid::{ensure_label, is_word};
 
@@ -116,7 +116,7 @@ pub struct ServiceFlow {
     pub service: String,
     pub replica: String,
     /// `opening`, `open` or `closing`; of UDP, `flow`.
-    pub state: String,
+    pub state: StateWord<ServiceFlowState>,
     /// Since its last packet.
     pub silent_ms: u64,
 }

@@ -150,8 +150,8 @@ impl Validate for RecordStatus {
         ensure_short("a reason", self.failure.as_deref().unwrap_or_default())?;
         self.layers.iter().try_for_each(|layer| {
             ensure_short("a reason", layer.why.as_deref().unwrap_or_default())?;
-            ensure(is_word(&layer.layer) && is_word(layer.state.as_str()), || {
-                format!("layer `{}` is in no state", shown(&layer.layer))
+            ensure(is_word(layer.layer.as_str()) && is_word(layer.state.as_str()), || {
+                format!("layer `{}` is in no state", shown(layer.layer.as_str()))
             })
         })
     }

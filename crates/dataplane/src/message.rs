@@ -12,7 +12,7 @@ use windtunnel_routing::Routes;
 use super::remote::PeerSilencePeriod;
 use super::schedule::ChangeOrigin;
 use super::services::RedirectionsNow;
-use super::tap::Tap;
+use super::tap::CaptureTap;
 use crate::receive_queue::ReceiveQueue;
 
 /// From the packet loop to the main loop.
@@ -92,7 +92,7 @@ pub enum PacketLoopCommand {
         ahead_ns: Vec<(u16, i64)>,
     },
     /// Captures frames from now on, and says when it does.
-    Capture { tap: Box<Tap>, done: Sender<()> },
+    Capture { tap: Box<CaptureTap>, done: Sender<()> },
     /// Hands packets of a node over to its queue from now on.
     Receive(Box<ReceiveQueue>),
     /// Ends a capture, by its number.

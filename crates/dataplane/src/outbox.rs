@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind};
 use std::time::Duration;
 
 use windtunnel_engine::{Engine, FrameDeparture, ImmediateDeparture};
-use windtunnel_evidence::export::pcapng::Heading;
+use windtunnel_evidence::export::pcapng::CapturedPacketDirection;
 use windtunnel_model::{Lane, PortId, Time};
 use windtunnel_sys::packet::{BATCH_MAX, PacketSender, ReceiveRingFrame, TransmitFrame};
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
@@ -66,7 +66,7 @@ impl<'a> Outbox<'a> {
         frame: &[u8],
     ) {
         if !self.taps.is_empty() {
-            self.taps.frame(port, at, Heading::Outbound, header, frame);
+            self.taps.frame(port, at, CapturedPacketDirection::Outbound, header, frame);
         }
     }
 
@@ -197,7 +197,13 @@ impl<'a> Outbox<'a> {
             // Here and not when it is sent: so captures are in the order of the engine's time.
             let header = vnet::VirtioNetHeader::parse(&parcel.header);
             let Parcel { port, intended, body, .. } = &parcel;
-            self.taps.frame(*port, *intended, Heading::Inbound, &header, body.frame());
+            self.taps.frame(
+                *port,
+                *intended,
+                CapturedPacketDirection::Inbound,
+                &header,
+                body.frame(),
+            );
         }
         self.parcels.push(parcel);
         if self.parcels.len() == BATCH_MAX {

@@ -28,9 +28,9 @@ use table::SocketTable;
 
 /// The first process of each program, as its node numbers it; cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub struct Roots(Arc<Mutex<BTreeMap<(usize, i32), usize>>>);
+pub struct ProgramRootProcesses(Arc<Mutex<BTreeMap<(usize, i32), usize>>>);
 
-impl Roots {
+impl ProgramRootProcesses {
     /// A node's program has started as this process.
     pub fn insert(&self, node: usize, pid: i32, program: usize) {
         self.lock().insert((node, pid), program);
@@ -67,7 +67,7 @@ pub struct FlowOwnerReply {
 #[derive(Debug)]
 pub struct FlowOwnerSearchSettings {
     places: Vec<(Lane, LaneSourceNode)>,
-    roots: Roots,
+    roots: ProgramRootProcesses,
 }
 
 /// The node at the start of a lane.
@@ -104,7 +104,7 @@ impl FlowOwnerSearchSettings {
     /// For the lanes that programs share; `None` where there are none.
     pub fn new(
         plan: &Plan,
-        roots: &Roots,
+        roots: &ProgramRootProcesses,
         init: impl Fn(NodeId) -> Option<u32>,
     ) -> Option<FlowOwnerSearchSettings> {
         let place = |(lane, node, rest): (Lane, NodeId, u32)| {
@@ -169,7 +169,7 @@ impl FlowOwnerThread {
 struct FlowOwnerSearch {
     places: BTreeMap<Lane, LaneSourceNode>,
     nodes: BTreeMap<usize, NodeProcessTable>,
-    roots: Roots,
+    roots: ProgramRootProcesses,
     asked: Receiver<FlowOwnerQuery>,
     open: Vec<PendingOwnerQuery>,
     /// Flows that were counted as shared.

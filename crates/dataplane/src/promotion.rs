@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use windtunnel_sys::namespace::{self, Fork, NamespaceFlags};
+use windtunnel_sys::namespace::{self, NamespaceFlags, NamespaceFork};
 use windtunnel_sys::process::{self, Pid, Signal};
 use windtunnel_sys::schedule::{self, SchedulingPolicy};
 use windtunnel_sys::{limits, unix};
@@ -32,11 +32,11 @@ impl RealTimePromoter {
         let (channel, other_end) = unix::seqpacket_pair().ok()?;
         let parent = process::current();
         match namespace::fork_into(NamespaceFlags::NONE).ok()? {
-            Fork::Child => {
+            NamespaceFork::Child => {
                 drop(channel);
                 process::exit_now(i32::from(serve(parent, &other_end, policy).is_err()))
             }
-            Fork::Parent { pid, .. } => Some(RealTimePromoter { outside: pid, channel }),
+            NamespaceFork::Parent { pid, .. } => Some(RealTimePromoter { outside: pid, channel }),
         }
     }
 

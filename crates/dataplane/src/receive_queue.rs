@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use serde::{Deserialize, Serialize};
-use windtunnel_budget::discard::Gate;
+use windtunnel_budget::discard::DatagramShareGate;
 use windtunnel_model::profile::QueueLimit;
 use windtunnel_model::{NodeId, Plan, PortId, plan};
 use windtunnel_node::{NodeInitRequest, NodeSet};
@@ -23,7 +23,7 @@ pub struct ReceiveQueue {
     giver: FrameQueueProducer,
     wake: EventFd,
     limit: QueueLimit,
-    gate: Gate,
+    gate: DatagramShareGate,
     has_news: bool,
     counts: ReceiveQueueCounters,
 }
@@ -79,7 +79,15 @@ impl ReceiveQueue {
         limit: QueueLimit,
     ) -> ReceiveQueue {
         let counts = ReceiveQueueCounters { node: node.index(), ..ReceiveQueueCounters::default() };
-        ReceiveQueue { ports, giver, wake, limit, gate: Gate::default(), has_news: false, counts }
+        ReceiveQueue {
+            ports,
+            giver,
+            wake,
+            limit,
+            gate: DatagramShareGate::default(),
+            has_news: false,
+            counts,
+        }
     }
 
     /// Those of all nodes of a set that have one.

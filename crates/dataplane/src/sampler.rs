@@ -2,9 +2,9 @@
 
 mod lane;
 
-use windtunnel_engine::{DropReason, Engine, LostReports};
+use windtunnel_engine::{Engine, LostReports};
 use windtunnel_model::expect::ExpectationClaim;
-use windtunnel_model::{Lane, Plan, PortId, RouterId, Span, Time};
+use windtunnel_model::{DropReason, Lane, Plan, PortId, RouterId, Span, Time};
 use windtunnel_trace::lateness::LatenessHistogram;
 use windtunnel_trace::sample::LinkSampleRow;
 use windtunnel_trace::series::LinkSampleSeries;

@@ -1,7 +1,7 @@
 //! Everything counted in a run.
 
 use serde::{Deserialize, Serialize};
-use windtunnel_engine::{Classes, LaneCounters, LostReports, RouterCounters};
+use windtunnel_engine::{LaneClassCounters, LaneCounters, LostReports, RouterCounters};
 use windtunnel_model::{Lane, Span, Time};
 use windtunnel_trace::lateness::LatenessHistogram;
 use windtunnel_trace::series::LinkSampleSeries;
@@ -99,7 +99,7 @@ pub struct LaneResult {
 #[derive(Debug)]
 pub struct LaneShares {
     pub lane: Lane,
-    pub classes: Classes,
+    pub classes: LaneClassCounters,
     /// Flows of sockets that several programs had.
     pub shared_flows: u64,
 }

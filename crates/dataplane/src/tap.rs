@@ -15,7 +15,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 
-use windtunnel_evidence::export::pcapng::{self, Heading, PcapngInterface, PcapngPacket};
+use windtunnel_evidence::export::pcapng::{
+    self, CapturedPacketDirection, PcapngInterface, PcapngPacket,
+};
 use windtunnel_model::{PortId, Time};
 use windtunnel_wire::segment::{PacketTrain, write_range};
 use windtunnel_wire::vnet;
@@ -46,11 +48,11 @@ pub struct CapturePoint {
 
 /// All captures that go on.
 #[derive(Debug, Default)]
-pub(super) struct Taps(Vec<Tap>);
+pub(super) struct Taps(Vec<CaptureTap>);
 
 /// A capture, as the packet loop has it.
 #[derive(Debug)]
-pub struct Tap {
+pub struct CaptureTap {
     id: u64,
     /// By port: its interface in the capture.
     interfaces: Vec<Option<u32>>,
@@ -90,16 +92,16 @@ impl Taps {
         self.0.is_empty()
     }
 
-    pub(super) fn add(&mut self, tap: Tap) {
+    pub(super) fn add(&mut self, tap: CaptureTap) {
         self.0.push(tap);
     }
 
     /// Ends a capture; what was captured is written by its thread.
     pub(super) fn end(&mut self, id: u64) {
-        let (ended, rest): (Vec<Tap>, _) =
+        let (ended, rest): (Vec<CaptureTap>, _) =
             std::mem::take(&mut self.0).into_iter().partition(|tap| tap.id == id);
         self.0 = rest;
-        ended.into_iter().for_each(Tap::close);
+        ended.into_iter().for_each(CaptureTap::close);
     }
 
     /// A node has sent this frame at `at`, or is sent it.
@@ -107,7 +109,7 @@ impl Taps {
         &mut self,
         port: PortId,
         at: Time,
-        heading: Heading,
+        heading: CapturedPacketDirection,
         header: &vnet::VirtioNetHeader,
         frame: &[u8],
     ) {
@@ -119,16 +121,16 @@ impl Taps {
     /// Hands on what there is. It is called at the end of each turn of the loop, so that what had
     /// to wait in a tap is tried again.
     pub(super) fn flush(&mut self) {
-        self.0.retain_mut(Tap::flush);
+        self.0.retain_mut(CaptureTap::flush);
     }
 
     /// Ends all.
     pub(super) fn finish(self) {
-        self.0.into_iter().for_each(Tap::close);
+        self.0.into_iter().for_each(CaptureTap::close);
     }
 }
 
-impl Tap {
+impl CaptureTap {
     /// Starts the thread that writes. It calls `done` when it has written all, or nothing reads it
     /// any more.
     ///
@@ -138,7 +140,7 @@ impl Tap {
         wanted: &CaptureRequest,
         out: impl Write + Send + 'static,
         done: impl FnOnce(CaptureOutcome) + Send + 'static,
-    ) -> io::Result<(Tap, Arc<CaptureCounters>)> {
+    ) -> io::Result<(CaptureTap, Arc<CaptureCounters>)> {
         let mut blocks = CaptureBlockBuffer::default();
         pcapng::section(&mut blocks.bytes, PROGRAM, COMMENT);
         let highest = wanted.places.iter().map(|place| place.port.index() + 1).max().unwrap_or(0);
@@ -160,7 +162,7 @@ impl Tap {
             0 => usize::MAX,
             bytes => bytes as usize,
         };
-        let tap = Tap {
+        let tap = CaptureTap {
             id: wanted.id,
             interfaces,
             snap_bytes,
@@ -180,7 +182,7 @@ impl Tap {
         &mut self,
         port: PortId,
         at: Time,
-        heading: Heading,
+        heading: CapturedPacketDirection,
         header: &vnet::VirtioNetHeader,
         frame: &[u8],
     ) {
@@ -205,7 +207,13 @@ impl Tap {
         self.piece = piece;
     }
 
-    fn packet(&mut self, interface: u32, unix_ns: u64, heading: Heading, frame: &[u8]) {
+    fn packet(
+        &mut self,
+        interface: u32,
+        unix_ns: u64,
+        heading: CapturedPacketDirection,
+        frame: &[u8],
+    ) {
         if self.blocks.bytes.len() >= BLOCKS_BYTES {
             self.hand_on();
         }

@@ -27,7 +27,7 @@ use windtunnel_model::state::{LaneChange, LaneState};
 use windtunnel_model::{Lane, LinkPatch, LinkProfile, PortId, Time};
 
 use crate::buffer::PacketBufferPool;
-use crate::counters::Classes;
+use crate::counters::LaneClassCounters;
 use crate::element::RngKey;
 use crate::element::mtu::MtuLimit;
 use crate::element::queue::LaneQueue;
@@ -172,7 +172,7 @@ impl ElementChain {
     }
 
     /// What the classes that share the queue did.
-    pub(crate) fn classes(&self) -> Option<Classes> {
+    pub(crate) fn classes(&self) -> Option<LaneClassCounters> {
         self.station.queue.classes()
     }
 

@@ -5,57 +5,11 @@ mod classes;
 use core::ops::{Index, IndexMut};
 
 use serde::{Deserialize, Serialize};
-use windtunnel_model::Span;
+use windtunnel_model::{DropReason, Span};
 
 use crate::packet::EmulatedPacket;
 use crate::records::RouterReason;
-pub use classes::{ClassCounters, Classes, TrafficOwnershipCounts, TrafficVolume};
-
-/// Why a packet did not arrive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum DropReason {
-    /// The lane was down.
-    Down,
-    /// The lane was cut by a partition.
-    Partition,
-    /// It was too large and must not be fragmented.
-    Mtu,
-    /// The loss element decided so.
-    Loss,
-    /// The queue was full.
-    QueueFull,
-    /// Active queue management decided so.
-    Aqm,
-    /// The engine had no memory left for it ([`EngineLimits::packet_memory`](crate::EngineLimits)).
-    Memory,
-}
-
-impl DropReason {
-    /// All, in the order of [`DropCounters`].
-    pub const ALL: [DropReason; 7] = [
-        DropReason::Down,
-        DropReason::Partition,
-        DropReason::Mtu,
-        DropReason::Loss,
-        DropReason::QueueFull,
-        DropReason::Aqm,
-        DropReason::Memory,
-    ];
-
-    /// The name in files and reports: lower case, words joined by `_`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            DropReason::Down => "down",
-            DropReason::Partition => "partition",
-            DropReason::Mtu => "mtu",
-            DropReason::Loss => "loss",
-            DropReason::QueueFull => "queue_full",
-            DropReason::Aqm => "aqm",
-            DropReason::Memory => "memory",
-        }
-    }
-}
+pub use classes::{ClassCounters, LaneClassCounters, TrafficOwnershipCounts, TrafficVolume};
 
 /// Dropped segments by reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

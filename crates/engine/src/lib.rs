@@ -108,7 +108,7 @@ mod underlay;
 pub use audience::{FlowAudienceTable, FlowSubscribers};
 pub use buffer::PacketBuf;
 pub use counters::{
-    ClassCounters, Classes, DropCounters, DropReason, LaneCounters, RouterCounters,
+    ClassCounters, DropCounters, LaneClassCounters, LaneCounters, RouterCounters,
     TrafficOwnershipCounts, TrafficVolume,
 };
 pub use engine::{
@@ -120,6 +120,6 @@ pub use part::NetworkPart;
 pub use records::{DROP_REASON_NAMES, PacketRecorder, RecordCounts, RecordSettings};
 pub use services::{
     ExpelledCounts, FailOverCounters, FailOverNews, FailOverWhat, PinCounts, PinnedFlow,
-    PinnedState, ReplicaCounters, ReplicaFault, ServiceCounters, ServiceReplicaStatus, ServiceRow,
+    ReplicaCounters, ReplicaFault, ServiceCounters, ServiceReplicaStatus, ServiceRow,
 };
 pub use windtunnel_nat::{EndedMapping, MappingState, NatCounters, NetworkAddressTranslator};

@@ -95,14 +95,16 @@ pub struct FrameOrigin {
 
 /// What the lane decided about a packet when it was offered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Fate {
+pub(crate) struct ImpairmentDecision {
     pub(crate) lost: bool,
     pub(crate) duplicate: bool,
     pub(crate) corrupt: bool,
 }
 
-impl Fate {
-    pub(crate) const PLAIN: Fate = Fate { lost: false, duplicate: false, corrupt: false };
+impl ImpairmentDecision {
+    /// It passes as it is.
+    pub(crate) const NONE: ImpairmentDecision =
+        ImpairmentDecision { lost: false, duplicate: false, corrupt: false };
 }
 
 /// A packet, or a train of segments, or a part of a train whose bytes have not been cut out yet.
@@ -131,7 +133,7 @@ pub(crate) struct PacketDescriptor {
     pub(crate) number: u64,
     /// Whether it is a duplicate: it has random draws of its own.
     pub(crate) copy: bool,
-    pub(crate) fate: Fate,
+    pub(crate) impairments: ImpairmentDecision,
     /// Whether the lane where it is has marked it: congestion experienced.
     pub(crate) marked: bool,
     /// The lane by which it came to where its present lane starts.
@@ -193,7 +195,7 @@ impl EmulatedPacket {
             delayed_from: at,
             number: 0,
             copy: false,
-            fate: Fate::PLAIN,
+            impairments: ImpairmentDecision::NONE,
             marked: false,
             came_by: None,
             origin: None,
@@ -364,7 +366,8 @@ impl EmulatedPacket {
     pub(crate) fn duplicate(&mut self, pool: &mut PacketBufferPool) -> Option<EmulatedPacket> {
         self.settle(pool);
         let buf = pool.copy(&self.buf)?;
-        let body = PacketDescriptor { buf, copy: true, fate: Fate::PLAIN, ..*self.0 };
+        let body =
+            PacketDescriptor { buf, copy: true, impairments: ImpairmentDecision::NONE, ..*self.0 };
         Some(EmulatedPacket(pool.house(body)))
     }
 

@@ -19,9 +19,8 @@ use core::ops::Range;
 
 use windtunnel_model::record::kind::NO_FLOW;
 use windtunnel_model::record::{EventRecord, Kind, halves};
-use windtunnel_model::{Lane, Time};
+use windtunnel_model::{DropReason, Lane, Time};
 
-use crate::counters::DropReason;
 use crate::packet::{PacketDescriptor, PacketTrainShape};
 use flows::FlowTable;
 use sight::FlowHeaderFields;

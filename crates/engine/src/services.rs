@@ -52,7 +52,7 @@ pub use counters::{PinCounts, ServiceCounters};
 pub(crate) use filter::ServiceAddressFilter;
 pub use replica::{ReplicaCounters, ServiceReplicaStatus};
 pub(crate) use reply::LostReplicaFrame;
-pub use status::{PinnedFlow, PinnedState, ServiceRow};
+pub use status::{PinnedFlow, ServiceRow};
 use transparent::TransparentFailOver;
 pub use transparent::{ExpelledCounts, FailOverCounters, FailOverNews, FailOverWhat, ReplicaFault};
 pub(crate) use transparent::{FailOverDisposition, FailOverPacket, FailOverSender};

@@ -25,7 +25,7 @@ use crate::{AttributedRecord, EventOrigin, RecordedRun, RecordingMachine};
 
 /// Takes the bytes of a run's files as they come, and gives out what is new.
 #[derive(Debug, Default)]
-pub struct Follower {
+pub struct RecordFileFollower {
     evidence: RecordedRun,
     /// By member's name.
     members: BTreeMap<Option<String>, u16>,
@@ -37,7 +37,7 @@ pub struct Follower {
     numbers: BTreeMap<(u8, FlowEndpoint, FlowEndpoint), u32>,
 }
 
-/// A file that grows, of [`Follower`].
+/// A file that grows, of [`RecordFileFollower`].
 #[derive(Debug, Default)]
 pub struct GrowingRecordFile {
     tail: RecordStreamDecoder,
@@ -54,11 +54,11 @@ struct FlowNumberBinding {
     flow: Option<(u32, bool)>,
 }
 
-impl Follower {
+impl RecordFileFollower {
     /// Without files.
     #[must_use]
-    pub fn new() -> Follower {
-        Follower::default()
+    pub fn new() -> RecordFileFollower {
+        RecordFileFollower::default()
     }
 
     /// What is known so far: members, sources and flows. It holds no records.

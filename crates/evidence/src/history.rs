@@ -8,10 +8,12 @@ mod collect;
 
 pub use collect::{histories, lanes};
 
+use serde::Serialize;
 use windtunnel_model::record::kind::Call;
 
 /// An end of a flow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum EndpointRole {
     /// The side that sent first.
     Client,

@@ -14,7 +14,7 @@ use windtunnel_sys::clock;
 use windtunnel_wire::icmp::{self, IcmpErrorKind};
 
 use crate::frames::{self, AddressPair, EchoNumbers, Fragmentation};
-use crate::log::FlowLine;
+use crate::log::{FAILED, FlowLine, InternetFlowEnd, InternetFlowKind};
 use crate::policy::EgressRefusal;
 use crate::poller::PollerToken;
 use crate::report::GatewayCounterUpdate;
@@ -123,13 +123,13 @@ impl EchoRelay {
         let idle_ns = u64::try_from(IDLE.as_nanos()).unwrap_or(u64::MAX);
         let idle = self.flows.iter().filter(|(_, it)| now_ns.saturating_sub(it.used_ns) > idle_ns);
         let idle: Vec<u64> = idle.map(|(id, _)| *id).collect();
-        idle.into_iter().for_each(|id| self.end(context, id, "idle"));
+        idle.into_iter().for_each(|id| self.end(context, id, InternetFlowEnd::Idle));
     }
 
     /// All is over.
     pub(crate) fn close(&mut self, context: &mut GatewayContext) {
         let ids: Vec<u64> = self.flows.keys().copied().collect();
-        ids.into_iter().for_each(|id| self.end(context, id, "run ended"));
+        ids.into_iter().for_each(|id| self.end(context, id, InternetFlowEnd::RunEnded));
     }
 
     /// A reply that is longer than the link's MTU is cut, as its request was.
@@ -164,7 +164,7 @@ impl EchoRelay {
         }
         if self.flows.len() >= FLOWS_MAX {
             let oldest = self.flows.iter().min_by_key(|(_, flow)| flow.used_ns).map(|(id, _)| *id);
-            oldest.into_iter().for_each(|id| self.end(context, id, "displaced"));
+            oldest.into_iter().for_each(|id| self.end(context, id, InternetFlowEnd::Displaced));
         }
         self.next += 1;
         let id = self.next;
@@ -173,24 +173,27 @@ impl EchoRelay {
             return None;
         };
         if context.poller.add_readable(&socket, PollerToken::Echo(id)).is_err() {
-            context.report.count(GatewayCounterUpdate::Lost(crate::splice::FAILED, 1));
+            context.report.count(GatewayCounterUpdate::Lost(FAILED, 1));
             return None;
         }
-        context.report.count(GatewayCounterUpdate::Flow("echo"));
+        context.report.count(GatewayCounterUpdate::Flow(InternetFlowKind::Echo));
         let from = SocketAddr::new(inside, identifier);
-        let line =
-            FlowLine::new("echo", from, SocketAddr::new(packet.parsed.info.final_destination, 0));
+        let line = FlowLine::new(
+            InternetFlowKind::Echo,
+            from,
+            SocketAddr::new(packet.parsed.info.final_destination, 0),
+        );
         let (peers, mac, used_ns) = (Vec::new(), packet.mac, clock::monotonic_ns());
         self.by_identifier.insert(key, id);
         let flow = EchoRelayFlow { inside, identifier, socket, peers, mac, line, used_ns };
         Some(self.flows.entry(id).or_insert(flow))
     }
 
-    fn end(&mut self, context: &mut GatewayContext, id: u64, why: &str) {
+    fn end(&mut self, context: &mut GatewayContext, id: u64, how: InternetFlowEnd) {
         let Some(flow) = self.flows.remove(&id) else { return };
         self.by_identifier.remove(&(flow.inside, flow.identifier));
         context.carried(&flow.line);
-        context.log.ended(&flow.line, why);
+        context.log.ended(&flow.line, how);
     }
 }
 

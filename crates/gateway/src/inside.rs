@@ -14,7 +14,7 @@ use crate::message::{self, GatewaySocketRequest};
 
 /// The devices of the node, by which the gateway process gets and sends frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Devices {
+pub struct GatewayDevices {
     /// The index of its link.
     pub link: u32,
     /// The index of the device whose far end takes every packet for the node's own.
@@ -28,16 +28,20 @@ pub struct Devices {
 ///
 /// # Errors
 /// What sendmsg(2) says, or that there is no thread.
-pub fn begin(socket: OwnedFd, made: Result<Devices, String>) -> io::Result<()> {
+pub fn begin(socket: OwnedFd, made: Result<GatewayDevices, String>) -> io::Result<()> {
     let opened = made.and_then(|devices| {
         let open = || packet::open_deaf().map_err(|error| format!("no packet socket: {error}"));
         Ok((devices, open()?, open()?))
     });
     let (devices, ring, outlet) = match opened {
         Ok(opened) => opened,
-        Err(why) => return message::send(&socket, &Err::<Devices, String>(why), &[]),
+        Err(why) => return message::send(&socket, &Err::<GatewayDevices, String>(why), &[]),
     };
-    message::send(&socket, &Ok::<Devices, String>(devices), &[ring.as_fd(), outlet.as_fd()])?;
+    message::send(
+        &socket,
+        &Ok::<GatewayDevices, String>(devices),
+        &[ring.as_fd(), outlet.as_fd()],
+    )?;
     let thread = std::thread::Builder::new().name("gateway".into());
     thread.spawn(move || while serve(&socket).is_ok_and(|more| more) {})?;
     Ok(())

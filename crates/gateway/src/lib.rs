@@ -55,6 +55,7 @@ mod worker;
 
 #[cfg(any(test, feature = "fuzz"))]
 pub use fuzz::fuzz_one;
+pub use log::InternetFlowKind;
 pub use policy::{EgressPolicy, EgressRefusal};
 pub use process::{Gateway, StartError};
 pub use report::{GatewayCounterUpdate, GatewayReport};

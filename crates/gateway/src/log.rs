@@ -5,12 +5,84 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
+use serde::{Deserialize, Serialize};
 use windtunnel_sys::clock;
+
+/// What a flow through the gateway is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InternetFlowKind {
+    /// A question for a name.
+    Dns,
+    /// Echo requests of ICMP.
+    Echo,
+    /// A connection from outside to a published port.
+    Publish,
+    Tcp,
+    Udp,
+}
+
+impl InternetFlowKind {
+    /// The word for it in the log and in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            InternetFlowKind::Dns => "dns",
+            InternetFlowKind::Echo => "echo",
+            InternetFlowKind::Publish => "publish",
+            InternetFlowKind::Tcp => "tcp",
+            InternetFlowKind::Udp => "udp",
+        }
+    }
+}
+
+/// How a flow ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum InternetFlowEnd {
+    /// By both ends.
+    Closed,
+    RunEnded,
+    Reset,
+    Refused,
+    TimedOut,
+    Unreachable,
+    /// There were no descriptors, or no memory.
+    Exhausted,
+    Failed,
+    /// The client has gone before it was connected.
+    Abandoned,
+    Answered,
+    Unanswered,
+    /// Nothing was carried for a while.
+    Idle,
+    /// It made room for another one.
+    Displaced,
+}
+
+impl InternetFlowEnd {
+    const fn name(self) -> &'static str {
+        match self {
+            InternetFlowEnd::Closed => "closed",
+            InternetFlowEnd::RunEnded => "run ended",
+            InternetFlowEnd::Reset => "reset",
+            InternetFlowEnd::Refused => "refused",
+            InternetFlowEnd::TimedOut => "timed out",
+            InternetFlowEnd::Unreachable => "unreachable",
+            InternetFlowEnd::Exhausted => FAILED,
+            InternetFlowEnd::Failed => "failed",
+            InternetFlowEnd::Abandoned => "abandoned",
+            InternetFlowEnd::Answered => "answered",
+            InternetFlowEnd::Unanswered => "unanswered",
+            InternetFlowEnd::Idle => "idle",
+            InternetFlowEnd::Displaced => "displaced",
+        }
+    }
+}
 
 /// A flow from its beginning to its end.
 #[derive(Debug, Clone)]
 pub(crate) struct FlowLine {
-    pub(crate) protocol: &'static str,
+    pub(crate) kind: InternetFlowKind,
     /// The end in the network; of echo, with the identifier as port.
     pub(crate) inside: SocketAddr,
     /// The end outside, as the network knows it.
@@ -30,9 +102,9 @@ pub(crate) struct InternetFlowLog {
 }
 
 impl FlowLine {
-    pub(crate) fn new(protocol: &'static str, inside: SocketAddr, outside: SocketAddr) -> FlowLine {
+    pub(crate) fn new(kind: InternetFlowKind, inside: SocketAddr, outside: SocketAddr) -> FlowLine {
         let began_ns = clock::monotonic_ns();
-        FlowLine { protocol, inside, outside, began_ns, sent_bytes: 0, received_bytes: 0 }
+        FlowLine { kind, inside, outside, began_ns, sent_bytes: 0, received_bytes: 0 }
     }
 }
 
@@ -49,13 +121,14 @@ impl InternetFlowLog {
     }
 
     /// Writes the line of a flow that has ended, and why.
-    pub(crate) fn ended(&mut self, flow: &FlowLine, why: &str) {
+    pub(crate) fn ended(&mut self, flow: &FlowLine, end: InternetFlowEnd) {
         let origin_ns = self.origin_ns.unwrap_or(flow.began_ns);
         let began = seconds(flow.began_ns.saturating_sub(origin_ns));
         let lasted = seconds(clock::monotonic_ns().saturating_sub(flow.began_ns));
-        let FlowLine { protocol, inside, outside, sent_bytes, received_bytes, .. } = flow;
+        let FlowLine { inside, outside, sent_bytes, received_bytes, .. } = flow;
+        let (protocol, end) = (flow.kind.name(), end.name());
         self.write(&format!(
-            "{began},{lasted},{protocol},{inside},{outside},{sent_bytes},{received_bytes},{why}\n"
+            "{began},{lasted},{protocol},{inside},{outside},{sent_bytes},{received_bytes},{end}\n"
         ));
     }
 
@@ -75,4 +148,6 @@ fn seconds(time_ns: u64) -> String {
     format!("{}.{:06}", time_ns / 1_000_000_000, time_ns % 1_000_000_000 / 1000)
 }
 
+/// What is lost by the gateway for this reason is counted by it.
+pub(crate) const FAILED: &str = "no descriptors or memory";
 const COLUMNS: &str = "time_s,duration_s,protocol,inside,outside,sent_bytes,received_bytes,end\n";

@@ -11,7 +11,7 @@ use std::time::Duration;
 use rustix::net::{RecvFlags, SendFlags, recvfrom, sendto};
 use windtunnel_sys::clock;
 
-use crate::log::FlowLine;
+use crate::log::{FlowLine, InternetFlowEnd, InternetFlowKind};
 use crate::poller::PollerToken;
 use crate::report::GatewayCounterUpdate;
 use crate::socket;
@@ -79,7 +79,12 @@ impl DnsForwarder {
             Ok(length) if buffer[..length].get(..2) == question.bytes.get(..2) => {
                 let answer = &buffer[..length];
                 self.reply(question.by, question.client, answer);
-                self.end(context, id, "answered", u64::try_from(length).unwrap_or(0));
+                self.end(
+                    context,
+                    id,
+                    InternetFlowEnd::Answered,
+                    u64::try_from(length).unwrap_or(0),
+                );
             }
             // Not its answer.
             Ok(_) => {}
@@ -112,13 +117,13 @@ impl DnsForwarder {
         self.next += 1;
         let id = self.next;
         let own = context.settings.own_like(client.ip()).unwrap_or(client.ip());
-        let line = FlowLine::new("dns", client, SocketAddr::new(own, PORT));
+        let line = FlowLine::new(InternetFlowKind::Dns, client, SocketAddr::new(own, PORT));
         let sent = socket.send(bytes);
         let added = context.poller.add_readable(&socket, PollerToken::Question(id));
         if sent.is_err() || added.is_err() {
             return self.reply(by, client, &question::failure(bytes, SERVER_FAILURE));
         }
-        context.report.count(GatewayCounterUpdate::Flow("dns"));
+        context.report.count(GatewayCounterUpdate::Flow(InternetFlowKind::Dns));
         let (bytes, since_ns) = (bytes.to_vec(), clock::monotonic_ns());
         self.open
             .insert(id, ForwardedDnsQuery { by, client, bytes, socket, asked: 1, since_ns, line });
@@ -143,15 +148,21 @@ impl DnsForwarder {
         let (by, client) = (question.by, question.client);
         let failure = question::failure(&question.bytes, SERVER_FAILURE);
         self.reply(by, client, &failure);
-        self.end(context, id, "unanswered", 0);
+        self.end(context, id, InternetFlowEnd::Unanswered, 0);
     }
 
-    fn end(&mut self, context: &mut GatewayContext, id: u64, why: &str, received_bytes: u64) {
+    fn end(
+        &mut self,
+        context: &mut GatewayContext,
+        id: u64,
+        how: InternetFlowEnd,
+        received_bytes: u64,
+    ) {
         let Some(question) = self.open.remove(&id) else { return };
         let sent_bytes = u64::try_from(question.bytes.len()).unwrap_or(0);
         let line = FlowLine { sent_bytes, received_bytes, ..question.line };
         context.carried(&line);
-        context.log.ended(&line, why);
+        context.log.ended(&line, how);
     }
 
     /// A client that takes no answer asks again.

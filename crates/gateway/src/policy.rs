@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use serde::{Deserialize, Serialize};
 use windtunnel_model::plan::{InternetAccess, InternetAllowRule};
 use windtunnel_wire::icmp::IcmpErrorKind;
 
@@ -17,40 +18,29 @@ pub struct EgressPolicy {
     inside: BTreeSet<IpAddr>,
 }
 
-/// Why something is not reached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// Why something is not reached, in the order of names: reports list counts in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum EgressRefusal {
-    /// The run may not reach the outside.
-    NotAllowed,
+    /// The machine's own rules forbid it.
+    Denied,
     /// The run may not reach the machine's loopback.
     HostNotAllowed,
-    /// The file's list has it not.
-    NotListed,
-    /// It is the machine itself, or means something on a link of its own only.
-    Machine,
     /// It belongs to the network, where nothing has it.
     Inside,
+    /// It is the machine itself, or means something on a link of its own only.
+    Machine,
     /// It has no meaning as a destination: several hosts, or none.
     NoHost,
     /// The machine has no way there.
     NoRoute,
-    /// The machine's own rules forbid it.
-    Denied,
+    /// The run may not reach the outside.
+    NotAllowed,
+    /// The file's list has it not.
+    NotListed,
 }
 
 impl EgressRefusal {
-    /// All of them.
-    pub const ALL: [EgressRefusal; 8] = [
-        EgressRefusal::NotAllowed,
-        EgressRefusal::HostNotAllowed,
-        EgressRefusal::NotListed,
-        EgressRefusal::Machine,
-        EgressRefusal::Inside,
-        EgressRefusal::NoHost,
-        EgressRefusal::NoRoute,
-        EgressRefusal::Denied,
-    ];
-
     /// The word for it in reports.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{self, AssertUnwindSafe};
 use std::time::Duration;
 
-use windtunnel_sys::namespace::{self, Fork, NamespaceFlags};
+use windtunnel_sys::namespace::{self, NamespaceFlags, NamespaceFork};
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
 use windtunnel_sys::process::{self, Signal};
 use windtunnel_sys::{descriptor, limits, schedule, unix};
@@ -86,10 +86,10 @@ impl Gateway {
         let (control, theirs) = unix::seqpacket_pair()?;
         let (inside, of_init) = unix::seqpacket_pair()?;
         match namespace::fork_into(NamespaceFlags::NONE)? {
-            Fork::Parent { pidfd, .. } => {
+            NamespaceFork::Parent { pidfd, .. } => {
                 Ok(Gateway { pidfd, control, inside: Some(of_init), ended: false })
             }
-            Fork::Child => {
+            NamespaceFork::Child => {
                 let log = OwnedFd::from(log);
                 live(GatewayForkParameters { settings, control: theirs, inside, log, listening })
             }

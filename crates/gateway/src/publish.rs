@@ -7,12 +7,12 @@ use rustix::net::SocketFlags;
 use std::net::SocketAddr;
 use windtunnel_sys::socket as state;
 
-use crate::log::FlowLine;
+use crate::log::{FAILED, FlowLine, InternetFlowEnd, InternetFlowKind};
 use crate::poller::PollerToken;
 use crate::process::Listening;
 use crate::report::GatewayCounterUpdate;
 use crate::socket;
-use crate::splice::{FAILED, SplicedConnectionPair};
+use crate::splice::SplicedConnectionPair;
 use crate::tcp::Tcp;
 use crate::worker::GatewayContext;
 
@@ -75,15 +75,15 @@ fn begin(context: &mut GatewayContext, tcp: &mut Tcp, accepted: OwnedFd, to: Soc
     // Where that fails, small pieces wait for one another.
     let _ = rustix::net::sockopt::set_tcp_nodelay(&accepted, true);
     let Ok(Some(peer)) = state::peer(&accepted) else { return };
-    let line = FlowLine::new("publish", to, peer);
+    let line = FlowLine::new(InternetFlowKind::Publish, to, peer);
     match context.maker.connect(to) {
         Ok(inside) => {
-            context.report.count(GatewayCounterUpdate::Flow("publish"));
+            context.report.count(GatewayCounterUpdate::Flow(InternetFlowKind::Publish));
             tcp.join(context, SplicedConnectionPair::new(inside, accepted, line, None));
         }
         Err(_) => {
             socket::tear(accepted);
-            context.log.ended(&line, "unreachable");
+            context.log.ended(&line, InternetFlowEnd::Unreachable);
         }
     }
 }

@@ -4,19 +4,20 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::log::InternetFlowKind;
 use crate::policy::EgressRefusal;
 
 /// What the gateway process has carried, refused and lost.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GatewayReport {
-    /// Flows by their protocol: `tcp`, `udp`, `echo`, `dns`, `publish`.
-    pub flows: BTreeMap<String, u64>,
+    /// Flows by what they are.
+    pub flows: BTreeMap<InternetFlowKind, u64>,
     /// Bytes of payload from the network to the outside.
     pub sent_bytes: u64,
     /// Bytes of payload from the outside to the network.
     pub received_bytes: u64,
     /// Packets (of TCP: attempts to connect) that were refused, by why.
-    pub refused: BTreeMap<String, u64>,
+    pub refused: BTreeMap<EgressRefusal, u64>,
     /// Packets that made no sense: no IP, wrong lengths or checksums, protocols that nothing
     /// carries.
     pub ignored: BTreeMap<String, u64>,
@@ -32,7 +33,7 @@ pub struct GatewayReport {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GatewayCounterUpdate {
     /// A flow began.
-    Flow(&'static str),
+    Flow(InternetFlowKind),
     Refused(EgressRefusal),
     /// A packet that nothing can be done with.
     Ignored(&'static str),
@@ -42,15 +43,13 @@ pub enum GatewayCounterUpdate {
 
 impl GatewayReport {
     pub(crate) fn count(&mut self, count: GatewayCounterUpdate) {
-        let (map, name, number) = match count {
-            GatewayCounterUpdate::Flow(name) => (&mut self.flows, name, 1),
-            GatewayCounterUpdate::Refused(why) => (&mut self.refused, why.name(), 1),
-            GatewayCounterUpdate::Ignored(why) => (&mut self.ignored, why, 1),
-            GatewayCounterUpdate::Lost(what, number) => (&mut self.lost, what, number),
-        };
-        if number > 0 {
-            let known = map.entry(name.to_owned()).or_default();
-            *known = known.saturating_add(number);
+        match count {
+            GatewayCounterUpdate::Flow(kind) => add(&mut self.flows, kind, 1),
+            GatewayCounterUpdate::Refused(why) => add(&mut self.refused, why, 1),
+            GatewayCounterUpdate::Ignored(why) => add(&mut self.ignored, why.to_owned(), 1),
+            GatewayCounterUpdate::Lost(what, number) => {
+                add(&mut self.lost, what.to_owned(), number);
+            }
         }
     }
 
@@ -72,6 +71,13 @@ impl GatewayReport {
     }
 }
 
+fn add<K: Ord>(counts: &mut BTreeMap<K, u64>, key: K, number: u64) {
+    if number > 0 {
+        let known = counts.entry(key).or_default();
+        *known = known.saturating_add(number);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,13 +92,16 @@ mod tests {
         report.count(GatewayCounterUpdate::Lost("connections", 1));
         report.count(GatewayCounterUpdate::Refused(EgressRefusal::Machine));
         report.count(GatewayCounterUpdate::Ignored("malformed"));
-        report.count(GatewayCounterUpdate::Flow("tcp"));
+        report.count(GatewayCounterUpdate::Flow(InternetFlowKind::Tcp));
         (report.echo_denied, report.sent_bytes) = (3, 700);
         let whole = report.clone().of_run(None);
         assert_eq!((whole.lost["packets"], whole.echo_denied), (7, 3), "its end was not said");
         let counted = report.of_run(Some(&at_end));
         assert_eq!(counted.lost, BTreeMap::from([("packets".to_owned(), 2)]));
         assert_eq!((counted.refused_in_all(), counted.ignored.len()), (1, 0));
-        assert_eq!((counted.flows["tcp"], counted.sent_bytes, counted.echo_denied), (1, 700, 0));
+        assert_eq!(
+            (counted.flows[&InternetFlowKind::Tcp], counted.sent_bytes, counted.echo_denied),
+            (1, 700, 0)
+        );
     }
 }

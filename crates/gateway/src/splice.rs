@@ -12,7 +12,7 @@ use rustix::net::Shutdown;
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
 
 use crate::flows::ProxiedConnectionKey;
-use crate::log::FlowLine;
+use crate::log::{FlowLine, InternetFlowEnd};
 use crate::socket;
 
 /// Two joined connections.
@@ -57,22 +57,7 @@ pub(crate) enum SpliceProgress {
     Waits,
     /// There is more to carry, after others had their turn.
     More,
-    Over(SplicedConnectionEnd),
-}
-
-/// How a connection ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SplicedConnectionEnd {
-    /// By both ends.
-    Closed,
-    RunEnded,
-    Reset,
-    Refused,
-    TimedOut,
-    Unreachable,
-    /// The gateway has no descriptors or memory for it.
-    Exhausted,
-    Failed,
+    Over(InternetFlowEnd),
 }
 
 impl SplicedConnectionPair {
@@ -95,26 +80,26 @@ impl SplicedConnectionPair {
         for way in 0..2 {
             match self.carry(way, pipes) {
                 Ok(is_more) => more |= is_more,
-                Err(errno) => return SpliceProgress::Over(SplicedConnectionEnd::of(errno)),
+                Err(errno) => return SpliceProgress::Over(end_of(errno)),
             }
         }
         match self.ways.iter().all(|way| way.passed_on) {
-            true => SpliceProgress::Over(SplicedConnectionEnd::Closed),
+            true => SpliceProgress::Over(InternetFlowEnd::Closed),
             false if more => SpliceProgress::More,
             false => SpliceProgress::Waits,
         }
     }
 
     /// The error that an end has without anything to read.
-    pub(crate) fn failure(&self) -> Option<SplicedConnectionEnd> {
+    pub(crate) fn failure(&self) -> Option<InternetFlowEnd> {
         let failure = self.ends.iter().find_map(|end| socket::outcome(end).err());
-        failure.map(SplicedConnectionEnd::of)
+        failure.map(end_of)
     }
 
     /// Its line, complete; where it was not closed by both ends, both see it torn.
     pub(crate) fn end(
         self,
-        how: SplicedConnectionEnd,
+        how: InternetFlowEnd,
         pipes: &mut SplicePipePool,
     ) -> (FlowLine, Option<ProxiedConnectionKey>) {
         let SplicedConnectionPair { ends, ways, mut line, key } = self;
@@ -123,7 +108,7 @@ impl SplicedConnectionPair {
         for pipe in [there.pipe, back.pipe].into_iter().flatten() {
             pipes.put_back(pipe);
         }
-        if how != SplicedConnectionEnd::Closed {
+        if how != InternetFlowEnd::Closed {
             ends.into_iter().for_each(socket::tear);
         }
         (line, key)
@@ -217,36 +202,18 @@ impl SplicePipePool {
     }
 }
 
-impl SplicedConnectionEnd {
-    /// Of one that was not closed by both ends.
-    fn of(errno: Errno) -> SplicedConnectionEnd {
-        match errno {
-            Errno::CONNRESET | Errno::PIPE => SplicedConnectionEnd::Reset,
-            Errno::CONNREFUSED => SplicedConnectionEnd::Refused,
-            Errno::TIMEDOUT => SplicedConnectionEnd::TimedOut,
-            Errno::HOSTUNREACH | Errno::NETUNREACH => SplicedConnectionEnd::Unreachable,
-            lack if socket::is_lack(lack) => SplicedConnectionEnd::Exhausted,
-            _ => SplicedConnectionEnd::Failed,
-        }
-    }
-
-    /// As the log has it.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            SplicedConnectionEnd::Closed => "closed",
-            SplicedConnectionEnd::RunEnded => "run ended",
-            SplicedConnectionEnd::Reset => "reset",
-            SplicedConnectionEnd::Refused => "refused",
-            SplicedConnectionEnd::TimedOut => "timed out",
-            SplicedConnectionEnd::Unreachable => "unreachable",
-            SplicedConnectionEnd::Exhausted => FAILED,
-            SplicedConnectionEnd::Failed => "failed",
-        }
+/// How a connection ended that was not closed by both ends.
+fn end_of(errno: Errno) -> InternetFlowEnd {
+    match errno {
+        Errno::CONNRESET | Errno::PIPE => InternetFlowEnd::Reset,
+        Errno::CONNREFUSED => InternetFlowEnd::Refused,
+        Errno::TIMEDOUT => InternetFlowEnd::TimedOut,
+        Errno::HOSTUNREACH | Errno::NETUNREACH => InternetFlowEnd::Unreachable,
+        lack if socket::is_lack(lack) => InternetFlowEnd::Exhausted,
+        _ => InternetFlowEnd::Failed,
     }
 }
 
-/// A connection that ended so was lost by the gateway.
-pub(crate) const FAILED: &str = "no descriptors or memory";
 /// What a pair carries before others have their turn.
 const TURN_BYTES: usize = 4 << 20;
 const PIPE_BYTES: usize = 1 << 20;

@@ -17,13 +17,11 @@ use windtunnel_wire::icmp::IcmpErrorKind;
 use windtunnel_wire::tcp;
 
 use crate::flows::{ProxiedConnectionKey, SegmentDisposition, step};
-use crate::log::FlowLine;
+use crate::log::{FAILED, FlowLine, InternetFlowEnd, InternetFlowKind};
 use crate::poller::PollerToken;
 use crate::report::GatewayCounterUpdate;
 use crate::socket::{self, PendingConnection};
-use crate::splice::{
-    FAILED, SplicePipePool, SpliceProgress, SplicedConnectionEnd, SplicedConnectionPair,
-};
+use crate::splice::{SplicePipePool, SpliceProgress, SplicedConnectionPair};
 use crate::worker::{GatewayContext, NodeLinkPacket};
 use asking::DnsTcpQuery;
 use listeners::InsideTcpListeners;
@@ -143,7 +141,7 @@ impl Tcp {
         }
         self.pairs.insert(id, pair);
         if added.is_err() {
-            self.end(context, id, SplicedConnectionEnd::Exhausted);
+            self.end(context, id, InternetFlowEnd::Exhausted);
         }
     }
 
@@ -159,14 +157,14 @@ impl Tcp {
         self.ask_others(context);
         for (socket, line) in self.flows.expire(clock::monotonic_ns()) {
             socket::tear(socket);
-            context.log.ended(&line, "abandoned");
+            context.log.ended(&line, InternetFlowEnd::Abandoned);
         }
     }
 
     /// All is over.
     pub(crate) fn close(&mut self, context: &mut GatewayContext) {
         let ids: Vec<u64> = self.pairs.keys().copied().collect();
-        ids.into_iter().for_each(|id| self.end(context, id, SplicedConnectionEnd::RunEnded));
+        ids.into_iter().for_each(|id| self.end(context, id, InternetFlowEnd::RunEnded));
     }
 
     fn begin(
@@ -186,7 +184,7 @@ impl Tcp {
         if self.flows.len() >= FLOWS_MAX {
             return context.report.count(GatewayCounterUpdate::Lost("connections beyond 32768", 1));
         }
-        let line = FlowLine::new("tcp", key.client, key.server);
+        let line = FlowLine::new(InternetFlowKind::Tcp, key.client, key.server);
         let syn = Syn::of(packet);
         match dial(to, context.policy.is_host(key.server.ip())) {
             Ok(PendingConnection::Now(socket)) => {
@@ -218,7 +216,7 @@ impl Tcp {
         if listening.is_err() {
             return context.report.count(GatewayCounterUpdate::Lost(FAILED, 1));
         }
-        context.report.count(GatewayCounterUpdate::Flow("tcp"));
+        context.report.count(GatewayCounterUpdate::Flow(InternetFlowKind::Tcp));
         let since_ns = clock::monotonic_ns();
         self.flows.insert(key, ProxiedConnection::Offered { socket, line, since_ns });
         let mut frame = syn.frame.clone();
@@ -229,18 +227,18 @@ impl Tcp {
     fn cancel(&mut self, context: &mut GatewayContext, key: &ProxiedConnectionKey) {
         if let Some((socket, line)) = self.flows.cancel(key) {
             drop(socket);
-            context.log.ended(&line, "abandoned");
+            context.log.ended(&line, InternetFlowEnd::Abandoned);
         }
     }
 
-    fn end(&mut self, context: &mut GatewayContext, id: u64, how: SplicedConnectionEnd) {
+    fn end(&mut self, context: &mut GatewayContext, id: u64, how: InternetFlowEnd) {
         let Some(pair) = self.pairs.remove(&id) else { return };
-        if how == SplicedConnectionEnd::Exhausted {
+        if how == InternetFlowEnd::Exhausted {
             context.report.count(GatewayCounterUpdate::Lost(FAILED, 1));
         }
         let (line, key) = pair.end(how, &mut self.pipes);
         context.carried(&line);
-        context.log.ended(&line, how.name());
+        context.log.ended(&line, how);
         if let Some(key) = key {
             self.flows.insert(key, ProxiedConnection::Over { since_ns: clock::monotonic_ns() });
         }
@@ -283,18 +281,18 @@ fn refuse(
         Errno::ACCESS | Errno::PERM => IcmpErrorKind::AdminProhibited,
         Errno::TIMEDOUT => {
             // The outside was silent, and so are we.
-            return context.log.ended(line, "timed out");
+            return context.log.ended(line, InternetFlowEnd::TimedOut);
         }
         lack if socket::is_lack(lack) => {
             return context.report.count(GatewayCounterUpdate::Lost(FAILED, 1));
         }
         _ => {
             context.out.answer_reset(&syn.frame, syn.mac, &mut context.report);
-            return context.log.ended(line, "refused");
+            return context.log.ended(line, InternetFlowEnd::Refused);
         }
     };
     context.answer_error(&syn.frame, syn.mac, said.unwrap_or(kind));
-    context.log.ended(line, "unreachable");
+    context.log.ended(line, InternetFlowEnd::Unreachable);
 }
 
 /// As many connections as two ports of the outside would have: more is an error of a program.

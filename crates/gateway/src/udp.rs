@@ -12,13 +12,12 @@ use windtunnel_sys::{clock, socket_error};
 use windtunnel_wire::{udp, vnet};
 
 use crate::frames::{self, Fragmentation};
-use crate::log::FlowLine;
+use crate::log::{FAILED, FlowLine, InternetFlowEnd, InternetFlowKind};
 use crate::loopback;
 use crate::poller::PollerToken;
 use crate::report::GatewayCounterUpdate;
 use crate::said;
 use crate::socket;
-use crate::splice::FAILED;
 use crate::worker::{GatewayContext, NodeLinkPacket};
 
 /// All endpoints inside that have sent.
@@ -117,13 +116,13 @@ impl Udp {
         self.sessions.values_mut().for_each(|session| session.count_drops(context));
         let idle: Vec<u64> =
             self.sessions.iter().filter(|(_, it)| is_idle(it)).map(|(id, _)| *id).collect();
-        idle.into_iter().for_each(|id| self.end(context, id, "idle"));
+        idle.into_iter().for_each(|id| self.end(context, id, InternetFlowEnd::Idle));
     }
 
     /// All is over.
     pub(crate) fn close(&mut self, context: &mut GatewayContext) {
         let ids: Vec<u64> = self.sessions.keys().copied().collect();
-        ids.into_iter().for_each(|id| self.end(context, id, "run ended"));
+        ids.into_iter().for_each(|id| self.end(context, id, InternetFlowEnd::RunEnded));
     }
 
     /// The session of an endpoint, a new one if there is none and the destination is allowed.
@@ -152,7 +151,7 @@ impl Udp {
             context.report.count(GatewayCounterUpdate::Lost(FAILED, 1));
             return None;
         };
-        context.report.count(GatewayCounterUpdate::Flow("udp"));
+        context.report.count(GatewayCounterUpdate::Flow(InternetFlowKind::Udp));
         self.by_endpoint.insert(inside, id);
         self.sessions.insert(id, session);
         Some(id)
@@ -161,16 +160,16 @@ impl Udp {
     fn end_oldest(&mut self, context: &mut GatewayContext) {
         let oldest = self.sessions.iter().min_by_key(|(_, session)| session.used_ns);
         if let Some(id) = oldest.map(|(id, _)| *id) {
-            self.end(context, id, "displaced");
+            self.end(context, id, InternetFlowEnd::Displaced);
         }
     }
 
-    fn end(&mut self, context: &mut GatewayContext, id: u64, why: &str) {
+    fn end(&mut self, context: &mut GatewayContext, id: u64, how: InternetFlowEnd) {
         let Some(mut session) = self.sessions.remove(&id) else { return };
         self.by_endpoint.remove(&session.inside);
         session.count_drops(context);
         context.carried(&session.line);
-        context.log.ended(&session.line, why);
+        context.log.ended(&session.line, how);
     }
 }
 
@@ -190,7 +189,7 @@ impl UdpRelaySession {
             mac,
             peers: HashMap::new(),
             ways: HashMap::new(),
-            line: FlowLine::new("udp", inside, destination),
+            line: FlowLine::new(InternetFlowKind::Udp, inside, destination),
             used_ns: clock::monotonic_ns(),
             dropped: 0,
         })

@@ -12,7 +12,7 @@ use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::reset::{self, TcpResetSegment};
 use windtunnel_wire::{ethernet, vnet};
 
-use crate::inside::Devices;
+use crate::inside::GatewayDevices;
 use crate::report::{GatewayCounterUpdate, GatewayReport};
 use crate::said;
 use crate::settings::GatewaySettings;
@@ -21,7 +21,7 @@ use crate::settings::GatewaySettings;
 #[derive(Debug)]
 pub(crate) struct WireOut {
     outlet: PacketSendSocket,
-    devices: Devices,
+    devices: GatewayDevices,
     mac: [u8; 6],
     own: Vec<IpAddr>,
 }
@@ -29,7 +29,7 @@ pub(crate) struct WireOut {
 impl WireOut {
     pub(crate) fn new(
         descriptor: OwnedFd,
-        devices: Devices,
+        devices: GatewayDevices,
         settings: &GatewaySettings,
     ) -> std::io::Result<WireOut> {
         let outlet = PacketSendSocket::adopt(descriptor)?;

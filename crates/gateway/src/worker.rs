@@ -12,7 +12,8 @@ use windtunnel_wire::packet::{IpPacketSummary, IpVersion, PacketParseError, Pars
 use windtunnel_wire::{checksum, ethernet, tcp, udp, vnet};
 
 use crate::echo::EchoRelay;
-use crate::inside::Devices;
+use crate::inside::GatewayDevices;
+use crate::log::FAILED;
 use crate::log::{FlowLine, InternetFlowLog};
 use crate::maker::NodeSocketFactory;
 use crate::message::{self, GatewayCommand, GatewayEvent};
@@ -25,7 +26,6 @@ use crate::reassembly::FragmentReassembler;
 use crate::report::{GatewayCounterUpdate, GatewayReport};
 use crate::settings::GatewaySettings;
 use crate::socket::{NoWay, check_way};
-use crate::splice::FAILED;
 use crate::tcp::Tcp;
 use crate::udp::Udp;
 use crate::wire_out::WireOut;
@@ -88,8 +88,8 @@ pub(crate) fn run(start: GatewayForkParameters) -> io::Result<()> {
 /// Waits for what the node's init makes, and opens the rest.
 fn prepare(start: GatewayForkParameters) -> Result<(GatewayProcess, packet::PacketSocket), String> {
     let GatewayForkParameters { settings, control, inside, log, listening } = start;
-    let made =
-        message::receive::<Result<Devices, String>>(&inside).map_err(|error| error.to_string())?;
+    let made = message::receive::<Result<GatewayDevices, String>>(&inside)
+        .map_err(|error| error.to_string())?;
     let (made, descriptors) = made.ok_or("the node's first process is gone")?;
     let devices = made?;
     let [ring, outlet] = <[OwnedFd; 2]>::try_from(descriptors)

@@ -50,6 +50,7 @@ mod network;
 mod nodes;
 mod notes;
 mod orders;
+mod outcome;
 mod programs;
 mod punctuality;
 mod reactor;

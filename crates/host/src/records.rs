@@ -23,7 +23,7 @@ use windtunnel_model::plan::{NodeInterface, RecordChoice, RecordMode, RecordingP
 use windtunnel_model::record::kind::RecordSource;
 use windtunnel_model::record::region::RecordRegionLayout;
 use windtunnel_model::{Bytes, NodeId, Plan, Span, Time};
-use windtunnel_record::connections::{Switch, TcpDiagnosisSource};
+use windtunnel_record::connections::{TcpDiagnosisSource, TcpDiagnosisSwitch};
 use windtunnel_record::diagnosis::TcpDiagnosis;
 use windtunnel_record::drain::{
     self, AddressAnonymiser, CallRecordingScope, RecordDrain, RecordDrainFilter, RecordFileLimits,
@@ -74,12 +74,12 @@ pub(crate) struct EvidenceRecorder {
     packets: Arc<MappedRecordRegion>,
     /// Looks at the state of connections, until the thread has it.
     diagnosis: Option<TcpDiagnosis>,
-    connections: Switch,
+    connections: TcpDiagnosisSwitch,
     kernel: Option<Kernel>,
     /// Lets calls go on that the library cannot see, also while nothing is recorded.
     supervision: Option<CallRecorder>,
     /// Sources that the thread gets when it starts.
-    feeds: Vec<Box<dyn drain::Feed>>,
+    feeds: Vec<Box<dyn drain::RecordFeed>>,
     /// What is known from the beginning not to be seen.
     unseen: Vec<String>,
     /// By layer: why it cannot be recorded.
@@ -137,7 +137,7 @@ impl EvidenceRecorder {
         Ok(EvidenceRecorder {
             packets: Arc::new(MappedRecordRegion::create(PACKETS)?.0),
             diagnosis,
-            connections: Switch::default(),
+            connections: TcpDiagnosisSwitch::default(),
             kernel,
             supervision,
             feeds,
@@ -299,10 +299,10 @@ impl EvidenceRecorder {
         };
         let feed = |(node, region): &(NodeId, Arc<MappedRecordRegion>)| {
             let source = EventSource::of_node(RecordSource::Calls, node.0, 0);
-            Box::new(RegionFeed::new(Arc::clone(region), source)) as Box<dyn drain::Feed>
+            Box::new(RegionFeed::new(Arc::clone(region), source)) as Box<dyn drain::RecordFeed>
         };
         let engine = EventSource::of_machine(RecordSource::Engine, 0);
-        let engine: Box<dyn drain::Feed> =
+        let engine: Box<dyn drain::RecordFeed> =
             Box::new(RegionFeed::new(Arc::clone(&self.packets), engine));
         let feeds = std::iter::once(engine).chain(self.regions.iter().map(feed));
         let feeds = feeds.chain(self.feeds.drain(..));

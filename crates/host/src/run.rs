@@ -54,7 +54,7 @@ use crate::records::{self, EvidenceRecorder};
 use crate::roots;
 use stages::StartedRun;
 use windtunnel_dataplane::now;
-use windtunnel_dataplane::owners::{self, Roots};
+use windtunnel_dataplane::owners::{self, ProgramRootProcesses};
 use windtunnel_dataplane::promotion::{Priority, RealTimePromoter};
 use windtunnel_dataplane::receive_queue::ReceiveQueue;
 use windtunnel_dataplane::senders::{self, LaneSenderRegion};
@@ -479,7 +479,7 @@ fn start_threads(
     let limit = options.output_limit.0;
     let (output, matches) = OutputCollector::start(Arc::clone(observer), limit, Arc::clone(&wake))
         .map_err(step("start the output thread"))?;
-    let roots = Roots::default();
+    let roots = ProgramRootProcesses::default();
     let init = |node| node_set.node(node).map(RunningNode::pid);
     let owners = owners::FlowOwnerSearchSettings::new(plan, &roots, init);
     let setup = PacketLoopParameters {

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use windtunnel_cluster::protocol::{
-    AgentDescription, AgentReply, AgentRequest, ClusterHosts, UnresponsiveAgent,
+    AgentDescription, AgentRequest, ClusterHosts, UnresponsiveAgent,
 };
 use windtunnel_cluster::{AgentClient, AgentClientError, ClusterKey};
 use windtunnel_model::Span;
@@ -220,13 +220,13 @@ pub(crate) struct MachineWithoutAgent {
 
 /// The card of an agent.
 pub(crate) fn agent_of(name: &str, client: &AgentClient) -> Result<AgentDescription, LeadError> {
-    match client.ask(&AgentRequest::Card)? {
-        AgentReply::Card(card) => Ok(*card),
-        _ => {
+    client.ask(&AgentRequest::card()).map_err(|error| match error {
+        AgentClientError::Unexpected { .. } => {
             let text = format!("the agent at {name} does not describe itself");
-            Err(LeadError::new(LeadErrorKind::Usage, text))
+            LeadError::new(LeadErrorKind::Usage, text)
         }
-    }
+        other => other.into(),
+    })
 }
 
 /// Makes one cluster of all, and waits until they know each other and their clocks. `with_others`:
@@ -242,7 +242,7 @@ fn unite(
         anchor.ok_or_else(|| LeadError::new(LeadErrorKind::Internal, "no agent was started"))?;
     let at = agent_of("the first machine", anchor)?;
     for agent in started.agents.iter().filter(|agent| agent.card.agent != at.agent) {
-        agent.client.ask(&AgentRequest::Join { address: at.address })?;
+        agent.client.ask(&AgentRequest::join(at.address))?;
     }
     let mut members: BTreeSet<&str> = reached.answers.values().map(String::as_str).collect();
     members.insert(&at.agent);

@@ -130,7 +130,7 @@ impl Proxy {
         let (answers, back) = (Arc::clone(&self.answers), self.back.0.clone());
         self.away += 1;
         thread::spawn(move || {
-            let reply = answers.answer(&request, &agents, &present);
+            let reply = answers.answer(request, &agents, &present);
             let is_there = connection.reply(&reply).is_ok();
             // The run may be over, and the connection is served no more.
             let _ = back.send(is_there.then_some(connection));

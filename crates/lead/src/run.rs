@@ -3,10 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use windtunnel_cluster::protocol::answers::MissingRequirements;
 use windtunnel_cluster::protocol::run::{RunMember, RunSetup};
-use windtunnel_cluster::protocol::{
-    AgentDescription, AgentReply, AgentRequest, AllocatedResources,
-};
+use windtunnel_cluster::protocol::{AgentDescription, AgentRequest, AllocatedResources};
 use windtunnel_cluster::{AgentClient, ClusterKey, PartSessions, parts};
 use windtunnel_control::part::with_causes;
 use windtunnel_folder::RunOutputFolder;
@@ -138,10 +137,9 @@ pub fn look(
     let mut missing = Vec::new();
     for (number, member) in (0..).zip(&setup.members) {
         let client = AgentClient::connect(&member.address.to_string(), key)?;
-        let ask = AgentRequest::Look { run: Box::new(setup.clone()), member: number };
-        if let AgentReply::Missing { what } = client.ask(&ask)? {
-            missing.extend(what.into_iter().map(|line| (member.host.clone(), line)));
-        }
+        let question = AgentRequest::look(Box::new(setup.clone()), number);
+        let MissingRequirements(what) = client.ask(&question)?;
+        missing.extend(what.into_iter().map(|line| (member.host.clone(), line)));
     }
     Ok(missing)
 }

@@ -1,7 +1,7 @@
 //! Machines and plans for tests.
 
 use windtunnel_cluster::protocol::{AgentClockOffset, AgentDescription, PeerAgent};
-use windtunnel_control::part::ClockSource;
+use windtunnel_model::word::ClockSource;
 use windtunnel_model::{Bytes, Plan};
 
 /// A machine at 10.0.0.`last` with 8 processors and 16 GB, of which 12 are free.

@@ -13,7 +13,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use windtunnel_sys::marks::ProcessMarkTable;
-use windtunnel_sys::namespace::{self, Fork, NamespaceFlags};
+use windtunnel_sys::namespace::{self, NamespaceFlags, NamespaceFork};
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
 use windtunnel_sys::process::{self, Pid};
 use windtunnel_sys::unix;
@@ -49,7 +49,7 @@ impl ResumeGuardProcess {
         // Without it the socket has to do.
         let guarded = process::open_pidfd(process::current()).ok();
         match namespace::fork_into(NamespaceFlags::NONE)? {
-            Fork::Child => {
+            NamespaceFork::Child => {
                 drop(alive);
                 outliving::begin("limit-guard");
                 if !is_dismissed(&theirs, guarded.as_ref()) {
@@ -58,7 +58,9 @@ impl ResumeGuardProcess {
                 }
                 process::exit_now(0)
             }
-            Fork::Parent { pid, .. } => Ok(ResumeGuardProcess { marks, pid, alive: Some(alive) }),
+            NamespaceFork::Parent { pid, .. } => {
+                Ok(ResumeGuardProcess { marks, pid, alive: Some(alive) })
+            }
         }
     }
 

@@ -32,7 +32,7 @@ const BILLION: i128 = 1_000_000_000;
 
 /// Another agent's clock, as seen at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Clock {
+pub struct AgentClockEstimate {
     /// Nanoseconds by which it is ahead of ours, about.
     pub offset: i64,
     /// The offset is wrong by no more than this, unless a clock has stepped since the last
@@ -132,13 +132,13 @@ struct UncertaintyInterval {
 
 impl PeerClockEstimate {
     /// The estimate at `now`; `None` before the first exchange.
-    pub(crate) fn read(&self, now: Time) -> Option<Clock> {
+    pub(crate) fn read(&self, now: Time) -> Option<AgentClockEstimate> {
         let known = self.known?;
         let sharp = known.sharp.aged(known.skew, nanos(now) - nanos(known.at));
         let (sharp, by) = self.narrowed(sharp, now);
         let error = (sharp.high - sharp.low + 1) / 2;
         let rtt_min = known.least[0].min(known.least[1]);
-        Some(Clock {
+        Some(AgentClockEstimate {
             offset: clamp(sharp.middle()),
             error: span(error),
             skew_ppb: clamp(known.skew.middle()),

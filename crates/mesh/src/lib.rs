@@ -17,7 +17,7 @@
 //! | `swim` | membership, by foca |
 //! | `run` | members of a run, their parts, members lost to it |
 //! | `flow` | flows that this agent announces, and those that others announce; who has received what |
-//! | `clock` | [`Clock`]: offset, skew and round trip, with bounds |
+//! | `clock` | [`AgentClockEstimate`]: offset, skew and round trip, with bounds |
 //! | `wire` | the bytes of messages |
 //! | `config`, `event`, `counters` | settings; outputs |
 //!
@@ -72,7 +72,7 @@ mod swim;
 mod timers;
 mod wire;
 
-pub use clock::{Clock, ClockOffsetConstraint, WallClockReading};
+pub use clock::{AgentClockEstimate, ClockOffsetConstraint, WallClockReading};
 pub use config::MeshConfiguration;
 pub use counters::{DatagramTotals, MeshTrafficCounters};
 pub use event::{AgentDepartureReason, LossCause, MeshEvent, OutgoingDatagram, RunViewMismatch};

@@ -10,6 +10,7 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::drop_reason::DropReason;
 use crate::id::{Lane, NodeId, ServiceId};
 use crate::probability::Probability;
 use crate::quantity::{Bytes, Packets};
@@ -149,8 +150,8 @@ pub enum LinkFact {
     Deviation(ValueBounds<Probability>),
     /// The share of packets that the loss element took, of those that reached it.
     Loss(ValueBounds<Probability>),
-    /// Packets dropped, for one cause of [`DROP_CAUSES`] or all together.
-    Drops(Option<String>, ValueBounds<u64>),
+    /// Packets dropped, for one reason or all together.
+    Drops(#[serde(with = "drop_key")] Option<DropReason>, ValueBounds<u64>),
     /// The share of offered packets that were dropped, for any cause.
     DropShare(ValueBounds<Probability>),
     /// What waited in the queue.
@@ -219,9 +220,35 @@ pub enum LevelStatistic {
     Percentile(Percentile),
 }
 
-/// Why a packet may be dropped, as files name it.
-pub const DROP_CAUSES: &[&str] =
-    &["down", "partition", "mtu", "loss", "queue-full", "aqm", "memory"];
+/// A reason in the words of the file that a person writes, which a plan has, too.
+mod drop_key {
+    use alloc::format;
+    use alloc::string::String;
+
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::drop_reason::DropReason;
+    use crate::message::shown;
+
+    #[expect(clippy::ref_option, reason = "serde passes a reference to the field")]
+    pub(super) fn serialize<S: Serializer>(
+        reason: &Option<DropReason>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        reason.map(DropReason::key).serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<DropReason>, D::Error> {
+        let Some(key) = Option::<String>::deserialize(from)? else { return Ok(None) };
+        let reason = DropReason::ALL.into_iter().find(|reason| reason.key() == key);
+        reason
+            .map(Some)
+            .ok_or_else(|| Error::custom(format!("{} is no reason for drops", shown(&key))))
+    }
+}
 
 /// A least and a greatest value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

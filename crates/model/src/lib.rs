@@ -43,6 +43,7 @@ extern crate alloc;
 
 pub mod demand;
 mod discipline;
+mod drop_reason;
 pub mod expect;
 pub mod flow;
 pub mod held;
@@ -67,6 +68,7 @@ pub mod valid;
 mod wf2q;
 pub mod word;
 
+pub use drop_reason::DropReason;
 pub use held::{HeldLimit, LimitMechanism, ResourceUsage};
 pub use id::{
     LanId, Lane, LinkDirection, LinkId, NetworkVertex, NodeId, PortId, ReservationId, RouterId,

@@ -40,8 +40,8 @@ pub use internet::{AllowError, InternetAccess, InternetAllowRule, PortPublicatio
 pub use link::{Link, LinkEnd};
 pub use middlebox::{
     Firewall, FirewallPolicy, FirewallRule, ForwardedPort, IpTransport, Middlebox, MiddleboxSide,
-    NatBehaviour, NatFilteringBehaviour, NatMappingBehaviour, NatRefreshBehaviour, PortAllocation,
-    PortRange, RuleEnd, Timeouts, TrafficSelector,
+    NatBehaviour, NatFilteringBehaviour, NatMappingBehaviour, NatRefreshBehaviour, NatType,
+    PortAllocation, PortRange, RuleEnd, Timeouts, TrafficSelector,
 };
 pub use network_model::{BandwidthSharing, NetworkModel};
 pub use node::{Node, NodeInterface};

@@ -1,93 +1,14 @@
-//! Words for states in files and messages, which another version may know more of.
+//! States that files and messages name by words, and the words.
 
-use alloc::borrow::ToOwned;
-use alloc::string::String;
-use core::fmt;
+mod state_word;
 
 use serde::{Deserialize, Serialize};
 
-use crate::plan::{FailOver, IpTransport, LoadBalancingPolicy};
+use crate::plan::{FailOver, IpTransport, LoadBalancingPolicy, NatType, NodeVerb};
+use crate::record::kind::RecordSource;
+use crate::resource::Resource;
 
-/// What has a word in files and messages.
-pub trait NamedState: Copy + PartialEq + 'static {
-    /// Each with its word.
-    const WORDS: &'static [(Self, &'static str)];
-}
-
-/// A state as a file or message has it: one that this version knows, or a word of another one.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "String", into = "String", bound = "T: NamedState")]
-pub enum StateWord<T> {
-    Known(T),
-    Other(String),
-}
-
-impl<T: NamedState> StateWord<T> {
-    /// The state, if it is known.
-    #[must_use]
-    pub fn known(&self) -> Option<T> {
-        match self {
-            StateWord::Known(state) => Some(*state),
-            StateWord::Other(_) => None,
-        }
-    }
-
-    /// Its word.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        match self {
-            StateWord::Known(state) => {
-                let words = T::WORDS.iter();
-                words.copied().find(|(known, _)| known == state).map_or("", |(_, word)| word)
-            }
-            StateWord::Other(word) => word,
-        }
-    }
-}
-
-impl<T: NamedState> PartialEq<T> for StateWord<T> {
-    fn eq(&self, state: &T) -> bool {
-        self.known() == Some(*state)
-    }
-}
-
-impl<T: NamedState> From<T> for StateWord<T> {
-    fn from(state: T) -> Self {
-        StateWord::Known(state)
-    }
-}
-
-impl<T: NamedState> From<&str> for StateWord<T> {
-    fn from(text: &str) -> Self {
-        let known = T::WORDS.iter().find(|(_, word)| *word == text);
-        known.map_or_else(|| StateWord::Other(text.to_owned()), |(state, _)| (*state).into())
-    }
-}
-
-impl<T: NamedState> From<String> for StateWord<T> {
-    fn from(text: String) -> Self {
-        text.as_str().into()
-    }
-}
-
-impl<T: NamedState> From<StateWord<T>> for String {
-    fn from(word: StateWord<T>) -> Self {
-        word.as_str().to_owned()
-    }
-}
-
-impl<T: NamedState> fmt::Display for StateWord<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-/// No word, as of a message that says nothing.
-impl<T: NamedState> Default for StateWord<T> {
-    fn default() -> Self {
-        StateWord::Other(String::new())
-    }
-}
+pub use state_word::{NamedState, StateWord};
 
 /// What a direction of a link does with packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -238,24 +159,136 @@ impl NamedState for LoadBalancingPolicy {
     ];
 }
 
+/// What a connection or flow of a service is doing, as its client's packets show it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ServiceFlowState {
+    /// TCP: the client has sent SYNs only.
+    Opening,
+    /// TCP: it has acknowledged something.
+    Open,
+    /// TCP: an end has sent FIN or RST.
+    Closing,
+    /// UDP.
+    Flow,
+}
+
+impl NamedState for ServiceFlowState {
+    const WORDS: &'static [(Self, &'static str)] = &[
+        (ServiceFlowState::Opening, "opening"),
+        (ServiceFlowState::Open, "open"),
+        (ServiceFlowState::Closing, "closing"),
+        (ServiceFlowState::Flow, "flow"),
+    ];
+}
+
+/// What happens to the programs of a node by an event, a command or churn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeProgramsAction {
+    /// By an event or a command.
+    Ordered(NodeVerb),
+    /// Churn takes the node out of the population.
+    Leave,
+    /// Churn brings it back.
+    Join,
+}
+
+impl NamedState for NodeProgramsAction {
+    const WORDS: &'static [(Self, &'static str)] = &[
+        (NodeProgramsAction::Ordered(NodeVerb::Kill), NodeVerb::Kill.name()),
+        (NodeProgramsAction::Ordered(NodeVerb::Stop), NodeVerb::Stop.name()),
+        (NodeProgramsAction::Ordered(NodeVerb::Pause), NodeVerb::Pause.name()),
+        (NodeProgramsAction::Ordered(NodeVerb::Resume), NodeVerb::Resume.name()),
+        (NodeProgramsAction::Ordered(NodeVerb::Restart), NodeVerb::Restart.name()),
+        (NodeProgramsAction::Leave, "leave"),
+        (NodeProgramsAction::Join, "join"),
+    ];
+}
+
+/// By what the clocks of two machines are known to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClockSource {
+    /// By messages between the two: the fastest each way.
+    #[default]
+    Exchanges,
+    /// Also by the bound that each machine's kernel has for its clock, which NTP or PTP keeps.
+    Synchronised,
+    /// Also by what the operator has said of them.
+    Stated,
+}
+
+impl NamedState for ClockSource {
+    const WORDS: &'static [(Self, &'static str)] = &[
+        (ClockSource::Exchanges, "exchanges"),
+        (ClockSource::Synchronised, "synchronised"),
+        (ClockSource::Stated, "stated"),
+    ];
+}
+
+impl NamedState for NatType {
+    const WORDS: &'static [(Self, &'static str)] = &[
+        (NatType::FullCone, "full-cone"),
+        (NatType::AddressRestricted, "address-restricted"),
+        (NatType::PortRestricted, "port-restricted"),
+        (NatType::Symmetric, "symmetric"),
+    ];
+}
+
+impl NamedState for Resource {
+    const WORDS: &'static [(Self, &'static str)] = &[
+        (Resource::Cpu, Resource::Cpu.key()),
+        (Resource::Memory, Resource::Memory.key()),
+        (Resource::Pids, Resource::Pids.key()),
+        (Resource::Disk, Resource::Disk.key()),
+        (Resource::OpenFiles, Resource::OpenFiles.key()),
+    ];
+}
+
+impl NamedState for RecordSource {
+    const WORDS: &'static [(Self, &'static str)] = &[
+        (RecordSource::Engine, RecordSource::Engine.name()),
+        (RecordSource::Calls, RecordSource::Calls.name()),
+        (RecordSource::Tcp, RecordSource::Tcp.name()),
+        (RecordSource::Kernel, RecordSource::Kernel.name()),
+    ];
+}
+
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+    use std::fmt::Debug;
+
     use super::*;
 
-    #[test]
-    fn a_word_is_written_as_it_was_read_whether_it_is_known_or_not() {
-        for text in ["\"parted\"", "\"sideways\"", "\"\""] {
-            let word: StateWord<LaneOperationalState> = serde_json::from_str(text).unwrap();
-            assert_eq!(serde_json::to_string(&word).unwrap(), text);
+    fn names_each_once<T: NamedState>() {
+        let words: BTreeSet<_> = T::WORDS.iter().map(|(_, word)| *word).collect();
+        assert!(words.len() == T::WORDS.len() && !words.contains(""), "{words:?}");
+    }
+
+    /// Where serde has the words as well.
+    fn is_as_derived<T: NamedState + Serialize + Debug>() {
+        for (state, word) in T::WORDS {
+            assert_eq!(serde_json::to_value(state).unwrap(), *word, "{state:?}");
         }
+        names_each_once::<T>();
     }
 
     #[test]
-    fn only_a_known_word_is_a_state() {
-        let word = StateWord::from("no-answer");
-        assert_eq!(word.known(), Some(ExpulsionCause::NoAnswer));
-        assert!(word == ExpulsionCause::NoAnswer && word != ExpulsionCause::Gone);
-        assert_eq!(StateWord::<ProgramState>::from("up").known(), None);
-        assert_eq!(StateWord::<ProgramState>::default().as_str(), "");
+    fn a_word_names_one_state_and_is_the_one_that_serde_has() {
+        names_each_once::<LaneOperationalState>();
+        names_each_once::<ProgramState>();
+        names_each_once::<ReplicaAvailability>();
+        names_each_once::<ExpulsionCause>();
+        names_each_once::<LayerRecordingState>();
+        names_each_once::<NodeProgramsAction>();
+        names_each_once::<LoadBalancingPolicy>();
+        is_as_derived::<IpTransport>();
+        is_as_derived::<FailOver>();
+        is_as_derived::<ServiceFlowState>();
+        is_as_derived::<ClockSource>();
+        names_each_once::<NatType>();
+        is_as_derived::<Resource>();
+        names_each_once::<RecordSource>();
     }
 }

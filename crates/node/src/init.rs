@@ -49,7 +49,7 @@ use windtunnel_sys::process::{self, Signal};
 use windtunnel_sys::{signal, terminal};
 
 use crate::channel::{ChannelError, SeqpacketSocket};
-use crate::message::{NodeInitReply, NodeInitRequest, NodeSetupFailure};
+use crate::message::{NodeInitReply, NodeInitRequest, NodeSetupFailure, NodeSetupStage};
 use crate::net_config::NetConfig;
 
 pub(crate) use inner::PROGRAMS_OWN;
@@ -161,7 +161,7 @@ fn lock_mounts(inner: Option<InnerNamespaces>) -> io::Result<Option<OwnedFd>> {
 
 fn process_failure(error: &io::Error) -> NodeInitTermination {
     NodeInitTermination::Failed(NodeSetupFailure {
-        stage: "process".into(),
+        stage: NodeSetupStage::Process,
         message: format!("cannot become the node's first process: {error}"),
         hint: crate::hint::too_many(error),
     })

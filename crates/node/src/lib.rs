@@ -65,8 +65,8 @@ pub use hosts::hosts_file;
 pub use init::hidden::{MaskedPathCover, hide};
 pub use message::{
     ECHO_PATIENCE_NS, ExitStatus, ListeningEndpoint, MESSAGE_BYTES_MAX, MessageError,
-    NetworkInterference, NodeInitReply, NodeInitRequest, NodeSetupFailure, ProgramLimits,
-    ProgramProbe, ProgramProbeMethod, ProgramSpawnRequest,
+    NetworkInterference, NodeInitReply, NodeInitRequest, NodeSetupFailure, NodeSetupStage,
+    ProgramLimits, ProgramProbe, ProgramProbeMethod, ProgramSpawnRequest,
 };
 pub use namespaces::{EnterError, Namespaces, enter, enter_for, enter_for_files};
 pub use netlink::NetlinkError;

@@ -283,12 +283,28 @@ pub const ECHO_PATIENCE_NS: u64 = 3_000_000_000;
 /// Why a node could not be set up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeSetupFailure {
-    /// The stage, as listed in the source of the init.
-    pub stage: String,
+    pub stage: NodeSetupStage,
     /// What was tried on what, and what the kernel said.
     pub message: String,
     /// What the user can do about it.
     pub hint: Option<String>,
+}
+
+/// A stage of setting up a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NodeSetupStage {
+    /// Its process.
+    Process,
+    /// Network devices with their addresses.
+    Devices,
+    /// What is mounted.
+    Mounts,
+    /// The name of the host.
+    Names,
+    /// What the kernel is set to for its network.
+    Settings,
+    Sysctl,
 }
 
 /// How a program ended.
@@ -396,7 +412,8 @@ mod tests {
 
     #[test]
     fn replies_come_back_as_they_were() {
-        let failure = NodeSetupFailure { stage: "mounts".into(), message: "no".into(), hint: None };
+        let failure =
+            NodeSetupFailure { stage: NodeSetupStage::Mounts, message: "no".into(), hint: None };
         let replies = [
             NodeInitReply::Ready { notes: vec!["no /sys".into()] },
             NodeInitReply::Failed(failure),

@@ -30,7 +30,7 @@ mod support;
 use std::io::{self, Write};
 use std::panic;
 
-use windtunnel_sys::namespace::{self, Fork, NamespaceFlags};
+use windtunnel_sys::namespace::{self, NamespaceFlags, NamespaceFork};
 use windtunnel_sys::process::{self, ProcessExitStatus};
 
 use account::Account;
@@ -112,10 +112,10 @@ fn passes(user: &str, name: &str, body: fn()) -> bool {
 pub(crate) fn in_a_process(body: impl FnOnce() + panic::UnwindSafe) -> ProcessExitStatus {
     io::stdout().flush().expect("standard output takes text");
     match namespace::fork_into(NamespaceFlags::NONE).expect("a process can be forked") {
-        Fork::Child => {
+        NamespaceFork::Child => {
             process::exit_now(if panic::catch_unwind(body).is_ok() { 0 } else { 101 });
         }
-        Fork::Parent { pid, .. } => {
+        NamespaceFork::Parent { pid, .. } => {
             process::wait_pid(pid, false).expect("the child is ours").expect("it has ended")
         }
     }

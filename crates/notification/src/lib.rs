@@ -8,7 +8,7 @@
 //! **Refuses:** to do a call for a program, or to change what one does; to know what it is watched for.
 //!
 //! Listeners come by *doors*: sockets at which a program hands over its own, as
-//! [`Handover`](windtunnel_sys::seccomp::Handover) says, before it runs.
+//! [`SeccompListenerHandover`](windtunnel_sys::seccomp::SeccompListenerHandover) says, before it runs.
 //!
 //! The kernel refuses calls that nothing can answer any more (`ENOSYS`), so the thread has to live as
 //! long as the programs: a [`NotificationThread`] that is dropped leaves it.

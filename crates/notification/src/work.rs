@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use windtunnel_sys::poll::{EpollSet, EventFd, Timer};
-use windtunnel_sys::seccomp::{HANDOVER_BYTES, Handover, SeccompListener};
+use windtunnel_sys::seccomp::{HANDOVER_BYTES, SeccompListener, SeccompListenerHandover};
 use windtunnel_sys::{clock, unix};
 
 use crate::held::{HeldCall, HeldCallQueue};
@@ -157,7 +157,7 @@ impl<W: CallWatcher> NotificationLoop<W> {
             });
         }
         // Whatever else a program sends is not understood.
-        let Some(handover) = Handover::read(message) else { return };
+        let Some(handover) = SeccompListenerHandover::read(message) else { return };
         let added = match descriptor {
             Some(descriptor) => self.add_listener(number, SeccompListener::new(descriptor)),
             None => Err(io::Error::from_raw_os_error(handover.errno)),

@@ -17,7 +17,7 @@ use windtunnel_routing::{RouteDestination, Routes};
 
 use crate::host::{PlacementHost, Rtts};
 use crate::net::Net;
-use crate::outcome::Warning;
+use crate::outcome::PlacementWarning;
 use crate::refused::PlacementRefusalReason;
 
 /// Two nodes and the least latency between them, either way, in nanoseconds.
@@ -115,13 +115,13 @@ pub(crate) fn check(
     placed: &[usize],
     hosts: &[PlacementHost],
     rtts: &Rtts,
-) -> (Vec<PlacementRefusalReason>, Vec<Warning>) {
+) -> (Vec<PlacementRefusalReason>, Vec<PlacementWarning>) {
     let used: Vec<usize> = (0..hosts.len()).filter(|host| placed.contains(host)).collect();
     let (mut refusals, mut warnings) = (Vec::new(), Vec::new());
     for (position, &a) in used.iter().enumerate() {
         for &b in used[position + 1..].iter().filter(|b| rtts.between(a, **b).is_none()) {
             let (a, b) = (hosts[a].name.clone(), hosts[b].name.clone());
-            warnings.push(Warning::UnknownRtt { a, b });
+            warnings.push(PlacementWarning::UnknownRtt { a, b });
         }
     }
     for &host in &used {
@@ -146,7 +146,7 @@ pub(crate) fn check(
                 let node = |id: usize| plan.nodes[id].name.clone();
                 let (from, to, from_host, to_host) =
                     (node(from), node(to), names(host), names(to_host));
-                warnings.push(Warning::NoLatency { from, to, from_host, to_host, rtt });
+                warnings.push(PlacementWarning::NoLatency { from, to, from_host, to_host, rtt });
             }
         }
     }

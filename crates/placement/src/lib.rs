@@ -11,7 +11,7 @@
 //! | module | content |
 //! | --- | --- |
 //! | `host` | [`PlacementHost`], [`ReservedCapacity`], [`Rtts`]: the machines |
-//! | `outcome` | [`NodePlacement`], [`PlacedRunLoad`], [`UplinkTrafficBound`], [`Warning`] |
+//! | `outcome` | [`NodePlacement`], [`PlacedRunLoad`], [`UplinkTrafficBound`], [`PlacementWarning`] |
 //! | `refused` | [`PlacementRefusal`], [`PlacementRefusalReason`]: why a plan does not fit, with numbers |
 //! | `net` | the plan's lanes as the file has them at any time of the run |
 //! | `closeness` | which nodes are nearer to each other than machines are |
@@ -49,7 +49,7 @@ mod search;
 mod uplink;
 
 pub use host::{PlacementHost, ReservedCapacity, Rtts};
-pub use outcome::{NodePlacement, PlacedRunLoad, UplinkTrafficBound, Warning};
+pub use outcome::{NodePlacement, PlacedRunLoad, PlacementWarning, UplinkTrafficBound};
 pub use place::{BYTES_PER_NODE, place};
 pub use refused::{PlacementRefusal, PlacementRefusalReason, UplinkDirection};
 pub use uplink::TUNNEL_BYTES;

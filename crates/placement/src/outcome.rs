@@ -14,7 +14,7 @@ pub struct NodePlacement {
     /// The load of each machine, by machine.
     pub loads: Vec<PlacedRunLoad>,
     /// Doubts: the placement is possible, but may not be intended.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<PlacementWarning>,
 }
 
 impl NodePlacement {
@@ -56,7 +56,7 @@ pub enum UplinkTrafficBound {
 /// Something that is not refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Warning {
+pub enum PlacementWarning {
     /// The round-trip time between two machines is not measured, so no path was compared with it.
     UnknownRtt {
         /// A machine.
@@ -80,16 +80,16 @@ pub enum Warning {
     },
 }
 
-impl fmt::Display for Warning {
+impl fmt::Display for PlacementWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Warning::UnknownRtt { a, b } => {
+            PlacementWarning::UnknownRtt { a, b } => {
                 write!(
                     f,
                     "the round-trip time between {a} and {b} is not known: no path was compared with it"
                 )
             }
-            Warning::NoLatency { from, to, from_host, to_host, rtt } => write!(
+            PlacementWarning::NoLatency { from, to, from_host, to_host, rtt } => write!(
                 f,
                 "paths such as {from} to {to} ask for no latency, and lead from {from_host} to {to_host}, a \
                  round trip of {rtt} apart: that much is added"

@@ -8,7 +8,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Instant;
 
 use windtunnel_model::record::Kind;
-use windtunnel_record::drain::{Feed, INTERVAL};
+use windtunnel_record::drain::{INTERVAL, RecordFeed};
 use windtunnel_record::kernel::{Kernel, KernelTraceScope, KernelTraceSettings};
 use windtunnel_sys::clock;
 

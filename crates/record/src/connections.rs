@@ -13,7 +13,7 @@ use crate::drain::PolledRecordSource;
 
 /// Switches looking on and off; cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub struct Switch {
+pub struct TcpDiagnosisSwitch {
     is_on: Arc<AtomicBool>,
     failure: Arc<Mutex<Option<String>>>,
 }
@@ -22,11 +22,11 @@ pub struct Switch {
 #[derive(Debug)]
 pub struct TcpDiagnosisSource {
     diagnosis: TcpDiagnosis,
-    switch: Switch,
+    switch: TcpDiagnosisSwitch,
     was_on: bool,
 }
 
-impl Switch {
+impl TcpDiagnosisSwitch {
     /// Whether connections are looked at from now on.
     pub fn set(&self, on: bool) {
         self.is_on.store(on, Ordering::Relaxed);
@@ -42,7 +42,7 @@ impl Switch {
 impl TcpDiagnosisSource {
     /// Looks with `diagnosis` while `switch` is on.
     #[must_use]
-    pub fn new(diagnosis: TcpDiagnosis, switch: Switch) -> TcpDiagnosisSource {
+    pub fn new(diagnosis: TcpDiagnosis, switch: TcpDiagnosisSwitch) -> TcpDiagnosisSource {
         TcpDiagnosisSource { diagnosis, switch, was_on: false }
     }
 }

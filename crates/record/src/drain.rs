@@ -37,7 +37,7 @@ pub use status::{LayerStatus, RecordDrainStatus};
 pub use unseen::CallRecordingScope;
 
 /// Where records wait.
-pub trait Feed: Send {
+pub trait RecordFeed: Send {
     /// Whose they are.
     fn source(&self) -> EventSource;
 
@@ -49,7 +49,7 @@ pub trait Feed: Send {
     fn fill(&self) -> (u64, u64);
 }
 
-impl<F: Feed + ?Sized> Feed for Box<F> {
+impl<F: RecordFeed + ?Sized> RecordFeed for Box<F> {
     fn source(&self) -> EventSource {
         (**self).source()
     }
@@ -101,7 +101,7 @@ pub struct RecordDrain {
 
 /// What the thread is to do.
 enum RecordDrainCommand {
-    Add(Box<dyn Feed>),
+    Add(Box<dyn RecordFeed>),
     Consult(Box<dyn PolledRecordSource>),
     Choose(Box<RecordDrainFilter>),
     Limit(RecordFileLimits),
@@ -115,7 +115,10 @@ impl RecordDrain {
     ///
     /// # Errors
     /// If the folder, the file or the thread cannot be made.
-    pub fn start(setup: RecordDrainSettings, feeds: Vec<Box<dyn Feed>>) -> io::Result<RecordDrain> {
+    pub fn start(
+        setup: RecordDrainSettings,
+        feeds: Vec<Box<dyn RecordFeed>>,
+    ) -> io::Result<RecordDrain> {
         let RecordDrainSettings {
             folder,
             prefix,
@@ -150,7 +153,7 @@ impl RecordDrain {
     }
 
     /// Reads one more source.
-    pub fn add(&self, feed: Box<dyn Feed>) {
+    pub fn add(&self, feed: Box<dyn RecordFeed>) {
         self.order(RecordDrainCommand::Add(feed));
     }
 
@@ -207,7 +210,7 @@ impl RecordDrain {
 }
 
 struct RecordDrainWorker {
-    feeds: Vec<Box<dyn Feed>>,
+    feeds: Vec<Box<dyn RecordFeed>>,
     asked: Vec<Box<dyn PolledRecordSource>>,
     files: RotatingRecordFiles,
     filter: RecordDrainFilter,

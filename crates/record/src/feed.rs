@@ -8,7 +8,7 @@ use windtunnel_model::record::{EventRecord, Kind, halves};
 use windtunnel_sys::clock;
 use windtunnel_sys::region::{MappedRecordRegion, RecordRegionReader, RecordRingGap};
 
-use crate::drain::Feed;
+use crate::drain::RecordFeed;
 
 /// All rings of a region, in turn.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl RegionFeed {
     }
 }
 
-impl Feed for RegionFeed {
+impl RecordFeed for RegionFeed {
     fn source(&self) -> EventSource {
         self.source
     }

@@ -22,7 +22,7 @@ use windtunnel_evidence::file::EventSource;
 use windtunnel_model::record::EventRecord;
 use windtunnel_model::record::kind::RecordSource;
 
-use crate::drain::Feed;
+use crate::drain::RecordFeed;
 use programs::BpfProgramSet;
 pub use programs::KernelLayerFailure;
 use ring::KernelRecordRings;
@@ -167,7 +167,7 @@ impl KernelFeed {
     }
 }
 
-impl Feed for KernelFeed {
+impl RecordFeed for KernelFeed {
     fn source(&self) -> EventSource {
         self.source
     }

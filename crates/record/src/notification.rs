@@ -27,7 +27,7 @@ use windtunnel_notification::NotificationThread;
 use windtunnel_notification::watcher::{CallAnswer, CallWatcher, WaitingCall};
 use windtunnel_sys::clock;
 
-use crate::drain::Feed;
+use crate::drain::RecordFeed;
 use crate::shelf::SourceRecordBuffer;
 use node::SupervisedNode;
 
@@ -71,8 +71,8 @@ impl CallRecorder {
     pub fn start(
         nodes: Vec<(NodeId, OwnedFd)>,
         room: usize,
-    ) -> io::Result<(CallRecorder, Vec<Box<dyn Feed>>)> {
-        let mut feeds: Vec<Box<dyn Feed>> = Vec::new();
+    ) -> io::Result<(CallRecorder, Vec<Box<dyn RecordFeed>>)> {
+        let mut feeds: Vec<Box<dyn RecordFeed>> = Vec::new();
         let (mut supervised, mut doors) = (Vec::new(), Vec::new());
         for (node, socket) in nodes {
             let (shelf, feed) = SourceRecordBuffer::new(

@@ -12,7 +12,7 @@ use windtunnel_model::record::{EventRecord, Kind};
 use windtunnel_sys::clock;
 use windtunnel_sys::region::MappedRecordRegion;
 
-use crate::drain::{Feed, ScratchRecordFile};
+use crate::drain::{RecordFeed, ScratchRecordFile};
 use crate::feed::RegionFeed;
 
 /// Picoseconds that a record costs: `leave`, where it happens, with the clock that it needs; and

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use windtunnel_evidence::file::EventSource;
 use windtunnel_model::record::{EventRecord, Kind};
 
-use crate::drain::Feed;
+use crate::drain::RecordFeed;
 
 /// Cookies of sockets that calls were recorded on; cheap to clone.
 #[derive(Debug, Clone, Default)]
@@ -33,7 +33,7 @@ pub struct SocketNotingFeed<F> {
     cookies: SocketCookieSet,
 }
 
-impl<F: Feed> SocketNotingFeed<F> {
+impl<F: RecordFeed> SocketNotingFeed<F> {
     /// Notes the sockets of `feed`.
     #[must_use]
     pub fn new(feed: F, cookies: SocketCookieSet) -> SocketNotingFeed<F> {
@@ -41,7 +41,7 @@ impl<F: Feed> SocketNotingFeed<F> {
     }
 }
 
-impl<F: Feed> Feed for SocketNotingFeed<F> {
+impl<F: RecordFeed> RecordFeed for SocketNotingFeed<F> {
     fn source(&self) -> EventSource {
         self.feed.source()
     }

@@ -7,7 +7,7 @@ use windtunnel_evidence::file::EventSource;
 use windtunnel_model::record::kind::NO_FLOW;
 use windtunnel_model::record::{EventRecord, Kind, halves};
 
-use crate::drain::Feed;
+use crate::drain::RecordFeed;
 
 /// Where a source puts its records. It never waits for the drain: what finds no room is counted.
 #[derive(Debug, Clone)]
@@ -63,7 +63,7 @@ impl SourceRecordBuffer {
     }
 }
 
-impl Feed for ShelfFeed {
+impl RecordFeed for ShelfFeed {
     fn source(&self) -> EventSource {
         self.source
     }

@@ -22,7 +22,7 @@ mod support;
 
 use std::panic;
 
-use windtunnel_sys::namespace::{self, Fork, NamespaceFlags};
+use windtunnel_sys::namespace::{self, NamespaceFlags, NamespaceFork};
 use windtunnel_sys::process::{self, ProcessExitStatus};
 
 use account::Account;
@@ -61,10 +61,10 @@ fn main() {
 /// Runs something in a child.
 pub(crate) fn in_a_process(body: impl FnOnce()) -> ProcessExitStatus {
     match namespace::fork_into(NamespaceFlags::NONE).unwrap() {
-        Fork::Child => {
+        NamespaceFork::Child => {
             let lived = panic::catch_unwind(panic::AssertUnwindSafe(body));
             process::exit_now(if lived.is_ok() { 0 } else { 1 })
         }
-        Fork::Parent { pid, .. } => process::wait_pid(pid, false).unwrap().unwrap(),
+        NamespaceFork::Parent { pid, .. } => process::wait_pid(pid, false).unwrap().unwrap(),
     }
 }

@@ -18,7 +18,7 @@ pub use crate::series::{LinkTimeSeries, LinkTimeSeriesSet};
 pub use comparison::{ComparisonGroup, MeanDifference, RunComparison, RunMeasureComparison};
 pub use distribution::DurationHistogram;
 pub use map::{MapDirectedLink, MapLink, MapVertex, TopologyMap, VertexKind};
-pub use mark::{EventAnnotation, MarkKind};
+pub use mark::{EventAnnotation, EventAnnotationKind};
 pub use output::NodeOutputExcerpt;
 pub use run::{CpuLimitSeries, RunSection};
 

@@ -1,8 +1,8 @@
 //! The engine against closed forms, in virtual time: waiting, loss and transmission times that are
 //! known beforehand.
 
-use windtunnel_engine::{DropReason, Engine, EngineLimits};
-use windtunnel_model::{Lane, Plan, PortId, Rate, Time};
+use windtunnel_engine::{Engine, EngineLimits};
+use windtunnel_model::{DropReason, Lane, Plan, PortId, Rate, Time};
 use windtunnel_simlab::{SimulationRng, World};
 use windtunnel_wire::vnet;
 

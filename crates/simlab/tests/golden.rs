@@ -3,8 +3,7 @@
 
 use std::fmt::Write;
 
-use windtunnel_engine::DropReason;
-use windtunnel_model::Span;
+use windtunnel_model::{DropReason, Span};
 use windtunnel_simlab::{FrameDelivery, RenoReceiver, RenoSender, World, ms};
 
 const SECONDS: u64 = 10;

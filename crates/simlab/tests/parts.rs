@@ -1,7 +1,6 @@
 //! One network of paths on several machines: it behaves as on one, but for the time that news take.
 
-use windtunnel_engine::DropReason;
-use windtunnel_model::Span;
+use windtunnel_model::{DropReason, Span};
 use windtunnel_simlab::{
     ConstantRateSender, FrameDelivery, RenoReceiver, RenoSender, Wire, World, ms,
 };

@@ -1,9 +1,8 @@
 //! The model of paths: delays and losses of a whole path, and shares of the links on it.
 
-use windtunnel_engine::DropReason;
 use windtunnel_model::plan::{EventAction, LinkChange, Plan};
 use windtunnel_model::profile::PropertySetting;
-use windtunnel_model::{LinkPatch, Rate, Span, Time};
+use windtunnel_model::{DropReason, LinkPatch, Rate, Span, Time};
 use windtunnel_simlab::{ConstantRateSender, FrameDelivery, RenoReceiver, RenoSender, World, ms};
 
 #[path = "common/rates.rs"]

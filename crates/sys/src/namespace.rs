@@ -17,7 +17,7 @@ pub struct NamespaceFlags(libc::c_int);
 /// Which side of [`fork_into`] this is.
 #[derive(Debug)]
 #[must_use]
-pub enum Fork {
+pub enum NamespaceFork {
     /// The caller goes on; it must wait for the child some day.
     Parent {
         /// The child, as seen from the caller's PID namespace.
@@ -115,7 +115,7 @@ pub fn unshare(flags: NamespaceFlags) -> io::Result<()> {
 /// # Errors
 /// `EDEADLK` when the process has other threads, `ENOENT` when that cannot be seen because /proc
 /// does not show the caller; otherwise as [`unshare`], and `EAGAIN`.
-pub fn fork_into(flags: NamespaceFlags) -> io::Result<Fork> {
+pub fn fork_into(flags: NamespaceFlags) -> io::Result<NamespaceFork> {
     if crate::process::thread_count()? != 1 {
         return Err(io::Error::from_raw_os_error(libc::EDEADLK));
     }
@@ -136,11 +136,11 @@ pub fn fork_into(flags: NamespaceFlags) -> io::Result<Fork> {
         return Err(io::Error::last_os_error());
     }
     let Some(pid) = i32::try_from(returned).ok().and_then(Pid::from_raw) else {
-        return Ok(Fork::Child);
+        return Ok(NamespaceFork::Child);
     };
     // SAFETY: the kernel has stored a new close-on-exec descriptor for us alone.
     let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
-    Ok(Fork::Parent { pid, pidfd })
+    Ok(NamespaceFork::Parent { pid, pidfd })
 }
 
 /// Writes a user namespace's maps, each once in its life. A process without privilege outside

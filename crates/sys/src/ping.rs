@@ -14,7 +14,7 @@ use crate::ffi::{set_option, socklen};
 
 /// The IP version of a [`PingSocket`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Family {
+pub enum PingFamily {
     /// ICMP over IPv4.
     V4,
     /// ICMPv6.
@@ -25,7 +25,7 @@ pub enum Family {
 #[derive(Debug)]
 pub struct PingSocket {
     descriptor: OwnedFd,
-    family: Family,
+    family: PingFamily,
 }
 
 /// An echo reply.
@@ -46,10 +46,10 @@ impl PingSocket {
     ///
     /// # Errors
     /// `EACCES` when the caller's group is not in the range.
-    pub fn open(family: Family) -> io::Result<PingSocket> {
+    pub fn open(family: PingFamily) -> io::Result<PingSocket> {
         let (domain, protocol) = match family {
-            Family::V4 => (AddressFamily::INET, ipproto::ICMP),
-            Family::V6 => (AddressFamily::INET6, ipproto::ICMPV6),
+            PingFamily::V4 => (AddressFamily::INET, ipproto::ICMP),
+            PingFamily::V6 => (AddressFamily::INET6, ipproto::ICMPV6),
         };
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let descriptor = socket_with(domain, SocketType::DGRAM, flags, Some(protocol))?;
@@ -66,8 +66,8 @@ impl PingSocket {
     /// `ENETUNREACH` without a route, `EAGAIN` on a full send buffer.
     pub fn send(&self, to: IpAddr, sequence: u16, payload: &[u8]) -> io::Result<()> {
         let kind = match (self.family, to) {
-            (Family::V4, IpAddr::V4(_)) => 8,
-            (Family::V6, IpAddr::V6(_)) => 128,
+            (PingFamily::V4, IpAddr::V4(_)) => 8,
+            (PingFamily::V6, IpAddr::V6(_)) => 128,
             _ => return Err(io::Error::from_raw_os_error(libc::EAFNOSUPPORT)),
         };
         if payload.len() > PAYLOAD_MAX {

@@ -11,7 +11,7 @@ use std::ptr;
 
 use rustix::process::Pid;
 
-pub use registers::Registers;
+pub use registers::ThreadRegisters;
 
 /// Whether the registers of threads are known on this architecture.
 pub const SUPPORTED: bool = cfg!(target_arch = "x86_64");
@@ -109,9 +109,9 @@ impl Tracee {
     ///
     /// # Errors
     /// As [`Tracee::resume`].
-    pub fn registers(&self) -> io::Result<Option<Registers>> {
-        let mut registers = Registers::default();
-        let length = size_of::<Registers>();
+    pub fn registers(&self) -> io::Result<Option<ThreadRegisters>> {
+        let mut registers = ThreadRegisters::default();
+        let length = size_of::<ThreadRegisters>();
         let mut part = libc::iovec { iov_base: (&raw mut registers).cast(), iov_len: length };
         self.request(PTRACE_GETREGSET, NT_PRSTATUS, (&raw mut part).expose_provenance())?;
         Ok((part.iov_len == length && registers.is_64_bit()).then_some(registers))
@@ -121,9 +121,9 @@ impl Tracee {
     ///
     /// # Errors
     /// As [`Tracee::resume`].
-    pub fn set_registers(&self, registers: &Registers) -> io::Result<()> {
+    pub fn set_registers(&self, registers: &ThreadRegisters) -> io::Result<()> {
         let base = ptr::from_ref(registers).cast_mut().cast();
-        let part = libc::iovec { iov_base: base, iov_len: size_of::<Registers>() };
+        let part = libc::iovec { iov_base: base, iov_len: size_of::<ThreadRegisters>() };
         self.request(PTRACE_SETREGSET, NT_PRSTATUS, (&raw const part).expose_provenance())
     }
 

@@ -174,14 +174,14 @@ pub const HANDOVER_BYTES: usize = 72;
 
 /// What a process says as it hands over its listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Handover {
+pub struct SeccompListenerHandover {
     /// Why there is no listener, an errno; 0 if there is one.
     pub errno: i32,
     /// The program that is about to run, as it was called; cut to 64 bytes.
     pub program: String,
 }
 
-impl Handover {
+impl SeccompListenerHandover {
     /// The message.
     #[must_use]
     pub fn write(&self) -> [u8; HANDOVER_BYTES] {
@@ -192,13 +192,14 @@ impl Handover {
 
     /// Reads a message; `None` if it is none.
     #[must_use]
-    pub fn read(message: &[u8]) -> Option<Handover> {
+    pub fn read(message: &[u8]) -> Option<SeccompListenerHandover> {
         let message: &[u8; HANDOVER_BYTES] = message.try_into().ok()?;
         let (magic, rest) = message.split_first_chunk()?;
         let (errno, name) = rest.split_first_chunk()?;
         let length = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
         let program = String::from_utf8_lossy(&name[..length]).into_owned();
-        (*magic == HANDOVER_MAGIC).then(|| Handover { errno: i32::from_le_bytes(*errno), program })
+        (*magic == HANDOVER_MAGIC)
+            .then(|| SeccompListenerHandover { errno: i32::from_le_bytes(*errno), program })
     }
 }
 

@@ -23,7 +23,9 @@ mod relay;
 use std::io::{self, Write};
 use std::panic;
 
-use windtunnel_sys::namespace::{self, Fork, IdMap, IdRange, NamespaceFlags, UserNamespaceTarget};
+use windtunnel_sys::namespace::{
+    self, IdMap, IdRange, NamespaceFlags, NamespaceFork, UserNamespaceTarget,
+};
 use windtunnel_sys::process::{self, ProcessExitStatus};
 
 /// A case: its name, the namespaces it wants, and its body. As another user than root it gets a
@@ -89,8 +91,10 @@ fn run(case: &Case) -> io::Result<ProcessExitStatus> {
     let flags = if root { case.flags } else { case.flags | NamespaceFlags::USER };
     let maps = root_map();
     match namespace::fork_into(flags)? {
-        Fork::Parent { pidfd, .. } => Ok(process::wait_pidfd(&pidfd, false)?.expect("waited for")),
-        Fork::Child => {
+        NamespaceFork::Parent { pidfd, .. } => {
+            Ok(process::wait_pidfd(&pidfd, false)?.expect("waited for"))
+        }
+        NamespaceFork::Child => {
             if flags.contains(NamespaceFlags::USER) {
                 namespace::write_id_maps(UserNamespaceTarget::Current, &maps, true)
                     .expect("the own user maps");

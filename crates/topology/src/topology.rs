@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use windtunnel_model::plan::NodeVerb;
 use windtunnel_model::profile::{Jitter, QueueLimit};
-use windtunnel_model::{Probability, Rate, Span};
+use windtunnel_model::{LinkDirection, Probability, Rate, Span};
 
 /// The most nodes that a scenario may have.
 pub(crate) const MOST_NODES: u64 = 10_000;
@@ -143,8 +144,8 @@ pub enum TopologyChange {
     State {
         /// Names of links.
         links: Vec<String>,
-        /// `up` or `down` for one direction only.
-        direction: Option<&'static str>,
+        /// `None`: both.
+        direction: Option<LinkDirection>,
         /// Up or down.
         up: bool,
     },
@@ -152,8 +153,8 @@ pub enum TopologyChange {
     Set {
         /// Name of a link.
         link: String,
-        /// `up` or `down` for one direction only.
-        direction: Option<&'static str>,
+        /// `None`: both.
+        direction: Option<LinkDirection>,
         /// Keys of the scenario file with their values.
         set: Vec<(&'static str, String)>,
     },
@@ -163,8 +164,8 @@ pub enum TopologyChange {
     Node {
         /// Names of nodes.
         nodes: Vec<String>,
-        /// `stop`, `kill` or `restart`.
-        verb: &'static str,
+        /// What is done.
+        verb: NodeVerb,
     },
 }
 

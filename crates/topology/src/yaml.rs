@@ -227,18 +227,20 @@ fn event_entry(event: &TopologyEvent) -> String {
     let at = event.at;
     match &event.change {
         TopologyChange::State { links, direction, up } => {
-            let way = direction.map(|way| format!("direction: {way}, ")).unwrap_or_default();
+            let way =
+                direction.map(|way| format!("direction: {}, ", way.name())).unwrap_or_default();
             let state = if *up { "up" } else { "down" };
             format!("- {{at: {at}, link: {}, {way}{state}: true}}", names(links))
         }
         TopologyChange::Set { link, direction, set } => {
-            let way = direction.map(|way| format!("direction: {way}, ")).unwrap_or_default();
+            let way =
+                direction.map(|way| format!("direction: {}, ", way.name())).unwrap_or_default();
             let set = set.iter().map(|(key, value)| format!("{key}: {value}")).collect::<Vec<_>>();
             format!("- {{at: {at}, link: {}, {way}set: {{{}}}}}", quoted(link), set.join(", "))
         }
         TopologyChange::Reroute => format!("- {{at: {at}, reroute: true}}"),
         TopologyChange::Node { nodes, verb } => {
-            format!("- {{at: {at}, node: {}, do: {verb}}}", names(nodes))
+            format!("- {{at: {at}, node: {}, do: {}}}", names(nodes), verb.name())
         }
     }
 }

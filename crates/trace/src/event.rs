@@ -2,7 +2,8 @@
 //! happened.
 
 use serde::{Deserialize, Serialize};
-use windtunnel_model::word::{ExpulsionCause, StateWord};
+use windtunnel_model::Resource;
+use windtunnel_model::word::{ExpulsionCause, NodeProgramsAction, StateWord};
 
 /// One line of `events.jsonl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -80,7 +81,7 @@ pub enum EventLogEntryKind {
         /// The node.
         node: String,
         /// `kill`, `stop`, `pause`, `resume`, `restart`, or what churn does: `leave`, `join`.
-        verb: String,
+        verb: StateWord<NodeProgramsAction>,
     },
     /// Nodes are outside the population that churn makes, until they join.
     Absent {
@@ -110,7 +111,7 @@ pub enum EventLogEntryKind {
         /// The node.
         node: String,
         /// `memory`, `pids` or `disk`.
-        limit: String,
+        limit: StateWord<Resource>,
         /// Bytes, processes and threads that its programs may have together, or bytes a second that
         /// they may read of each disk, and write.
         value: u64,
@@ -124,7 +125,7 @@ pub enum EventLogEntryKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         program: Option<usize>,
         /// `memory` or `pids`.
-        limit: String,
+        limit: StateWord<Resource>,
         /// What is allowed.
         asked: String,
         /// Processes that were ended for it; 0: one could not be made.

@@ -41,7 +41,7 @@ pub fn not_run(name: &str, why: &str) -> String {
         name: "the network is set up".to_owned(),
         elapsed_ns: 0,
         problem: Some(JunitTestFailure {
-            element: "error",
+            element: JunitProblemElement::Error,
             kind: "set-up",
             message: why.to_owned(),
         }),
@@ -75,23 +75,39 @@ struct JunitTestCase {
 }
 
 struct JunitTestFailure {
-    /// `failure`: not as asked; `error`: it could not be tried.
-    element: &'static str,
+    element: JunitProblemElement,
     kind: &'static str,
     message: String,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum JunitProblemElement {
+    /// Not as asked.
+    Failure,
+    /// It could not be tried.
+    Error,
+}
+
+impl JunitProblemElement {
+    const fn tag(self) -> &'static str {
+        match self {
+            JunitProblemElement::Failure => "failure",
+            JunitProblemElement::Error => "error",
+        }
+    }
+}
+
 impl JunitTestSuite<'_> {
     fn document(&self) -> String {
-        let count = |element: &str| {
+        let count = |element: JunitProblemElement| {
             let problems = self.cases.iter().filter_map(|case| case.problem.as_ref());
             problems.filter(|problem| problem.element == element).count()
         };
         let counts = format!(
             "tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"0\" time=\"{}\"",
             self.cases.len(),
-            count("failure"),
-            count("error"),
+            count(JunitProblemElement::Failure),
+            count(JunitProblemElement::Error),
             seconds(self.elapsed_ns)
         );
         let name = escaped(self.name);
@@ -133,9 +149,10 @@ impl JunitTestCase {
         if let Some(JunitTestFailure { element, kind, message }) = &self.problem {
             let message = escaped(message);
             let output = escaped(&self.output);
+            let tag = element.tag();
             let _ = writeln!(
                 text,
-                "      <{element} message=\"{message}\" type=\"{kind}\">{output}</{element}>"
+                "      <{tag} message=\"{message}\" type=\"{kind}\">{output}</{tag}>"
             );
         }
         if !self.output.is_empty() {
@@ -198,7 +215,7 @@ fn expectation(report: &RunReport, expected: &ExpectationResult) -> JunitTestCas
 }
 
 fn failure(kind: &'static str, message: String) -> JunitTestFailure {
-    JunitTestFailure { element: "failure", kind, message }
+    JunitTestFailure { element: JunitProblemElement::Failure, kind, message }
 }
 
 /// Readers split classes at dots to make a tree.

@@ -14,7 +14,7 @@ pub struct LatenessHistogram {
 
 /// The figures of a [`LatenessHistogram`] that reports show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Summary {
+pub struct LatenessSummary {
     /// Packets (objects handed to the kernel; a super-packet counts once).
     pub packets: u64,
     /// Median, in nanoseconds.
@@ -124,9 +124,9 @@ impl LatenessHistogram {
 
     /// The figures for a report.
     #[must_use]
-    pub fn summary(&self) -> Summary {
+    pub fn summary(&self) -> LatenessSummary {
         let at = |quantile| self.histogram.value_at_quantile(quantile).min(self.max.as_nanos());
-        Summary {
+        LatenessSummary {
             packets: self.histogram.len(),
             p50_ns: at(0.5),
             p99_ns: at(0.99),

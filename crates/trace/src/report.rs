@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use windtunnel_model::LinkProfile;
+use windtunnel_model::plan::NatType;
+use windtunnel_model::word::StateWord;
 
 use crate::lateness;
 pub use limits::{NodeBound, NodeLimit};
@@ -58,7 +60,7 @@ pub struct RunReport {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<LostHost>,
     /// Lateness over all packets delivered to nodes.
-    pub lateness: lateness::Summary,
+    pub lateness: lateness::LatenessSummary,
     /// What was planned for times of the run.
     #[serde(default)]
     pub planned: SchedulePunctuality,
@@ -272,7 +274,7 @@ pub struct LinkReport {
     /// What was achieved; beside `asked`, unless that was changed.
     pub achieved: AchievedLinkFigures,
     /// Lateness of what left this link.
-    pub lateness: lateness::Summary,
+    pub lateness: lateness::LatenessSummary,
     /// Packets that left this link later than the bound.
     #[serde(default)]
     pub late_packets: u64,
@@ -301,7 +303,7 @@ pub struct LinkPhaseReport {
     /// What was achieved in it.
     pub achieved: AchievedLinkFigures,
     /// Lateness of what left the link in it.
-    pub lateness: lateness::Summary,
+    pub lateness: lateness::LatenessSummary,
 }
 
 /// Achieved figures of a link direction; absent where nothing was there to measure.
@@ -338,7 +340,7 @@ pub struct RouterReport {
 pub struct RouterNat {
     /// `full-cone`, `address-restricted`, `port-restricted` or `symmetric`.
     #[serde(rename = "type")]
-    pub kind: String,
+    pub kind: StateWord<NatType>,
     /// Mappings that packets made.
     pub mappings_made: u64,
     /// Of these, those whose time was over.

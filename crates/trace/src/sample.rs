@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use serde::{Deserialize, Serialize};
-use windtunnel_model::{Lane, Plan, Time};
+use windtunnel_model::{DropReason, Lane, Plan, Time};
 
 /// What one link direction did in one interval of 100 ms. Bytes are IP bytes; `wire` bytes include
 /// the overhead. The first and the last interval have a row for each direction. In between, a
@@ -115,15 +115,15 @@ impl LinkSampleRow {
 
     /// Packets dropped, by reason, in the order of the columns.
     #[must_use]
-    pub fn dropped(&self) -> [(&'static str, u64); 7] {
+    pub fn dropped(&self) -> [(DropReason, u64); 7] {
         [
-            ("down", self.dropped_down),
-            ("partition", self.dropped_partition),
-            ("mtu", self.dropped_mtu),
-            ("loss", self.dropped_loss),
-            ("queue_full", self.dropped_queue_full),
-            ("aqm", self.dropped_aqm),
-            ("memory", self.dropped_memory),
+            (DropReason::Down, self.dropped_down),
+            (DropReason::Partition, self.dropped_partition),
+            (DropReason::Mtu, self.dropped_mtu),
+            (DropReason::Loss, self.dropped_loss),
+            (DropReason::QueueFull, self.dropped_queue_full),
+            (DropReason::Aqm, self.dropped_aqm),
+            (DropReason::Memory, self.dropped_memory),
         ]
     }
 

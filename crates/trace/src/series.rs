@@ -1,11 +1,9 @@
 //! The samples of one link direction, and what they say of a part of the run.
 
-use std::borrow::Cow;
-
 use serde::{Deserialize, Serialize};
 use windtunnel_model::expect::{ExpectationWindow, Percentile};
 use windtunnel_model::quantity::total;
-use windtunnel_model::{Span, Time};
+use windtunnel_model::{DropReason, Span, Time};
 
 use crate::rate::{IntervalByteCounts, distance};
 use crate::sample::LinkSampleRow;
@@ -18,7 +16,7 @@ pub struct LinkSample {
     /// What was counted in it.
     pub row: LinkSampleRow,
     /// Packets dropped in it, by reason, where there were any.
-    pub dropped: Vec<(Cow<'static, str>, u64)>,
+    pub dropped: Vec<(DropReason, u64)>,
     /// The rate at its end, in bit/s; `None` without one.
     pub rate_bit_per_s: Option<u64>,
 }
@@ -104,15 +102,17 @@ impl LinkSampleWindow<'_> {
 impl LinkSample {
     /// Packets dropped for this reason; all reasons together for `None`.
     #[must_use]
-    pub fn dropped_for(&self, reason: Option<&str>) -> u64 {
-        let wanted = |name: &str| reason.is_none_or(|reason| reason == name);
-        total(self.dropped.iter().filter(|(name, _)| wanted(name)).map(|(_, packets)| packets))
+    pub fn dropped_for(&self, reason: Option<DropReason>) -> u64 {
+        let is_wanted = |known: DropReason| reason.is_none_or(|reason| reason == known);
+        let wanted = self.dropped.iter().filter(|(known, _)| is_wanted(*known));
+        total(wanted.map(|(_, packets)| packets))
     }
 
     /// Packets that came to the loss element: what is turned away before does not count.
     #[must_use]
     pub fn offered_to_loss(&self) -> u64 {
-        let before = ["down", "partition", "mtu"].map(|reason| self.dropped_for(Some(reason)));
+        let before = [DropReason::Down, DropReason::Partition, DropReason::Mtu];
+        let before = before.map(|reason| self.dropped_for(Some(reason)));
         self.row.offered_packets.saturating_sub(total(before))
     }
 
@@ -180,12 +180,12 @@ mod tests {
     #[test]
     fn the_loss_element_is_not_blamed_for_what_never_reached_it() {
         let row = LinkSampleRow { offered_packets: 100, ..LinkSampleRow::default() };
-        let dropped = [("down", 20), ("loss", 8), ("queue_full", 2)];
-        let dropped = dropped.map(|(why, packets)| (why.into(), packets)).to_vec();
+        let dropped =
+            vec![(DropReason::Down, 20), (DropReason::Loss, 8), (DropReason::QueueFull, 2)];
         let sample = LinkSample { row, dropped, ..LinkSample::default() };
         assert_eq!(sample.offered_to_loss(), 80);
         assert_eq!(sample.dropped_for(None), 30);
-        assert_eq!(sample.dropped_for(Some("loss")), 8);
+        assert_eq!(sample.dropped_for(Some(DropReason::Loss)), 8);
     }
 
     #[test]

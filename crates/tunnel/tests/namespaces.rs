@@ -14,7 +14,9 @@ use std::time::Duration;
 
 use windtunnel_model::Time;
 use windtunnel_sys::clock::monotonic_ns;
-use windtunnel_sys::namespace::{self, Fork, IdMap, IdRange, NamespaceFlags, UserNamespaceTarget};
+use windtunnel_sys::namespace::{
+    self, IdMap, IdRange, NamespaceFlags, NamespaceFork, UserNamespaceTarget,
+};
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
 use windtunnel_sys::process::{self, ProcessExitStatus};
 use windtunnel_tunnel::{
@@ -69,8 +71,10 @@ fn run(name: &str, body: fn() -> Outcome) -> io::Result<ProcessExitStatus> {
     let only = |outside| vec![IdRange { inside: 0, outside, count: 1 }];
     let maps = IdMap { users: only(user.uid), groups: only(user.gid) };
     match namespace::fork_into(flags)? {
-        Fork::Parent { pidfd, .. } => Ok(process::wait_pidfd(&pidfd, false)?.expect("waited for")),
-        Fork::Child => {
+        NamespaceFork::Parent { pidfd, .. } => {
+            Ok(process::wait_pidfd(&pidfd, false)?.expect("waited for"))
+        }
+        NamespaceFork::Child => {
             if flags.contains(NamespaceFlags::USER) {
                 namespace::write_id_maps(UserNamespaceTarget::Current, &maps, true)
                     .expect("the own user maps");

@@ -25,7 +25,7 @@ use windtunnel_trace::report::{RecordingReport, RunAttempt};
 
 use crate::results::PartResults;
 use crate::text::rounded;
-pub use clocks::{ClockBound, MemberClockBounds};
+pub use clocks::{MemberClockBound, MemberClockBounds};
 pub use devices::DeviceDrops;
 pub use echo::{ECHOES_MOST, EchoProbe, EchoResults};
 pub use ending::RunEndReason;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 use windtunnel_dataplane::phase::LanePhase;
 use windtunnel_dataplane::{LaneResult, Tally};
-use windtunnel_model::{LinkProfile, Plan, Span, Time};
+use windtunnel_model::{DropReason, LinkProfile, Plan, Span, Time};
 use windtunnel_trace::lateness::LatenessHistogram;
 use windtunnel_trace::sample::LinkSampleRow;
 use windtunnel_trace::series::{LinkSample, LinkSampleSeries};
@@ -24,7 +24,7 @@ pub fn sample(plan: &Plan) -> Vec<u8> {
     let sample = |tenth: u64| LinkSample {
         at: Time::from_nanos(tenth * 100_000_000),
         row,
-        dropped: vec![("loss".into(), 1)],
+        dropped: vec![(DropReason::Loss, 1)],
         rate_bit_per_s: Some(1_000_000),
     };
     let mut lateness = LatenessHistogram::new();

@@ -29,13 +29,8 @@ fn alias(line: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::faults_of;
     use super::*;
-
-    fn faults_of(name: &str, text: &str) -> Vec<String> {
-        let mut faults = Vec::new();
-        check(name, text, &mut faults);
-        faults
-    }
 
     #[test]
     fn aliases_are_found_whatever_their_visibility() {
@@ -46,7 +41,7 @@ mod tests {
                  type"
             )
         };
-        assert_eq!(faults_of("crates/a/src/x.rs", text), [said(3, "Pair"), said(4, "Long")]);
+        assert_eq!(faults_of(check, "crates/a/src/x.rs", text), [said(3, "Pair"), said(4, "Long")]);
     }
 
     #[test]
@@ -54,7 +49,7 @@ mod tests {
         let text = "type Sink<'a> = &'a mut dyn FnMut(u8);\npub type Map<T> = BTreeMap<u8, T>;\n\
                     impl A for B {\n    type Err = String;\n}\n// type A = B;\n\
                     #[cfg(test)]\nmod tests {\n}\ntype A = u8;\n";
-        assert!(faults_of("crates/a/src/x.rs", text).is_empty());
-        assert!(faults_of("crates/a/tests/x.rs", "type A = u8;\n").is_empty());
+        assert!(faults_of(check, "crates/a/src/x.rs", text).is_empty());
+        assert!(faults_of(check, "crates/a/tests/x.rs", "type A = u8;\n").is_empty());
     }
 }

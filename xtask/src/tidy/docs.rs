@@ -78,12 +78,12 @@ const ITEMS: [&str; 9] =
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing;
     use super::*;
 
     fn faults_of(text: &str) -> Vec<String> {
-        let mut faults = Vec::new();
-        check("crates/x/src/a.rs", &format!("//! A file.\n\n{text}"), &mut faults);
-        faults
+        let text = format!("//! A file.\n\n{text}");
+        testing::faults_of(check, "crates/x/src/a.rs", &text)
     }
 
     #[test]

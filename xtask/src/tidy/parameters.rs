@@ -87,20 +87,15 @@ fn depths(code: &str) -> impl Iterator<Item = (usize, char, i32)> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::faults_of;
     use super::*;
-
-    fn faults_of(name: &str, text: &str) -> Vec<String> {
-        let mut faults = Vec::new();
-        check(name, text, &mut faults);
-        faults
-    }
 
     #[test]
     fn tuple_patterns_are_found_with_file_line_and_function() {
         let text = "struct A;\n\nimpl A {\n    fn b(&self, (c, d): (u8, u8)) {}\n}\n";
         let expected = "crates/x/src/a.rs:4: a parameter of `b` is a tuple pattern: \
                         name each value, or give them a type";
-        assert_eq!(faults_of("crates/x/src/a.rs", text), [expected]);
+        assert_eq!(faults_of(check, "crates/x/src/a.rs", text), [expected]);
     }
 
     #[test]
@@ -115,7 +110,7 @@ mod tests {
             "unsafe extern \"C\" fn f(((a, b), c): Nested)",
         ] {
             assert_eq!(
-                faults_of("crates/x/tests/a.rs", &format!("{head} {{}}\n")).len(),
+                faults_of(check, "crates/x/tests/a.rs", &format!("{head} {{}}\n")).len(),
                 1,
                 "{head}"
             );
@@ -133,7 +128,7 @@ mod tests {
             "fn f((a, b) in pairs(), c in 0..9) {}",
             "let a: fn((u8, u8)) = g;",
         ] {
-            assert_eq!(faults_of("crates/x/src/a.rs", code), [] as [&str; 0], "{code}");
+            assert_eq!(faults_of(check, "crates/x/src/a.rs", code), [] as [&str; 0], "{code}");
         }
     }
 }

@@ -114,12 +114,11 @@ fn has_word(code: &str, word: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing;
     use super::*;
 
     fn faults_of(text: &str) -> Vec<String> {
-        let mut faults = Vec::new();
-        check("crates/x/src/a.rs", text, &mut faults);
-        faults
+        testing::faults_of(check, "crates/x/src/a.rs", text)
     }
 
     #[test]

@@ -76,25 +76,20 @@ fn is_user(line: &str, span: &Range<usize>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::faults_of;
     use super::*;
-
-    fn faults_of(name: &str, text: &str) -> Vec<String> {
-        let mut faults = Vec::new();
-        check(name, text, &mut faults);
-        faults
-    }
 
     #[test]
     fn words_are_found_in_texts_and_in_parts_of_names_with_their_line() {
         assert_eq!(
-            faults_of("a.md", "fine\nTell it.\n"),
+            faults_of(check, "a.md", "fine\nTell it.\n"),
             ["a.md:2: `tell`: use the technical term"]
         );
         for text in ["fn a_run_is_told() {}", "let told = 1;", "// (hears)", "last_heard", "TELLER"]
         {
-            assert_eq!(faults_of("a.rs", text).len(), 1, "{text}");
+            assert_eq!(faults_of(check, "a.rs", text).len(), 1, "{text}");
         }
-        assert_eq!(faults_of("a.py", "told = tell(heard)\n").len(), 3);
+        assert_eq!(faults_of(check, "a.py", "told = tell(heard)\n").len(), 3);
     }
 
     #[test]
@@ -102,7 +97,7 @@ mod tests {
         for text in
             ["intelligent satellite", "sheared", "foretold", "storyteller", "want of chance"]
         {
-            assert_eq!(faults_of("a.sh", text), [] as [&str; 0]);
+            assert_eq!(faults_of(check, "a.sh", text), [] as [&str; 0]);
         }
     }
 
@@ -112,24 +107,28 @@ mod tests {
         let found = ["by chance", "for want of"];
         let expected = [1, 2]
             .map(|line| format!("a.rs:{line}: `{}`: use the technical term", found[line - 1]));
-        assert_eq!(faults_of("a.rs", text), expected);
+        assert_eq!(faults_of(check, "a.rs", text), expected);
     }
 
     #[test]
     fn the_user_of_the_system_keeps_its_name() {
         let user = "const NOBODY: u32 = 65534; // `nobody`, \"nobody\", 'nobody'\n";
-        assert_eq!(faults_of("a.rs", user), [] as [&str; 0]);
+        assert_eq!(faults_of(check, "a.rs", user), [] as [&str; 0]);
         for text in ["nobody", "Nobody waits", "`nobody waits`", "(nobody)", "\"tell\"", "nobodys"]
         {
-            assert_eq!(faults_of("a.rs", text).len(), usize::from(text != "nobodys"), "{text}");
+            assert_eq!(
+                faults_of(check, "a.rs", text).len(),
+                usize::from(text != "nobodys"),
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn records_generated_pages_and_other_kinds_of_files_are_exempt() {
         for name in ["CHANGELOG.md", "docs/decisions/1.md", "docs/reference/file.md", "a.yaml"] {
-            assert_eq!(faults_of(name, "tell\n"), [] as [&str; 0], "{name}");
+            assert_eq!(faults_of(check, name, "tell\n"), [] as [&str; 0], "{name}");
         }
-        assert_eq!(faults_of("docs/cluster.md", "tell\n").len(), 1);
+        assert_eq!(faults_of(check, "docs/cluster.md", "tell\n").len(), 1);
     }
 }

@@ -37,7 +37,8 @@ impl Node {
     /// What happens in the second half of so much time. Kernel and reader have equal parts of the
     /// time while both have something to do.
     fn flood(self, time: u64) -> Counts {
-        let (mut controller, mut gate) = (DiscardController::default(), Gate::default());
+        let (mut controller, mut gate) =
+            (DiscardController::default(), DatagramShareGate::default());
         if let Some(share) = self.first {
             controller.handed(9, 1, FRAME);
             controller.ports.get_mut(&9).unwrap().share = share;

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use windtunnel_cluster::protocol::{
     AgentClockOffset, AgentDescription, ClusterHosts, MachineIneligibility,
 };
-use windtunnel_control::part::ClockSource;
+use windtunnel_model::word::NamedState;
 
 use super::quantity;
 use super::table::{ColumnAlignment, TextTable};
@@ -63,7 +63,7 @@ fn machines(hosts: &ClusterHosts) -> TextTable {
             asked.map_or_else(String::new, |asked| clock(asked, host)),
             asked
                 .and_then(|asked| clock_of(asked, host))
-                .map_or("", |clock| source(clock.by))
+                .map_or("", |clock| clock.by.word())
                 .to_owned(),
             host.labels.iter().cloned().collect::<Vec<_>>().join(","),
         ]);
@@ -89,15 +89,6 @@ fn clock(asked: &AgentDescription, host: &AgentDescription) -> String {
 
 fn clock_of(asked: &AgentDescription, host: &AgentDescription) -> Option<AgentClockOffset> {
     asked.peers.iter().find(|peer| peer.agent == host.agent)?.clock
-}
-
-/// By what a clock is known, as `run.json` calls it.
-fn source(by: ClockSource) -> &'static str {
-    match by {
-        ClockSource::Exchanges => "exchanges",
-        ClockSource::Synchronised => "synchronised",
-        ClockSource::Stated => "stated",
-    }
 }
 
 fn matrix(
@@ -153,6 +144,7 @@ pub(crate) fn refused(hosts: &ClusterHosts) -> Vec<String> {
 mod tests {
     use windtunnel_cluster::protocol::Throughput;
     use windtunnel_lead::sample::{card, knows};
+    use windtunnel_model::word::ClockSource;
 
     use super::*;
 

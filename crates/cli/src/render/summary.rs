@@ -148,7 +148,7 @@ mod tests {
 
     use windtunnel_model::profile::{Jitter, LossModel};
     use windtunnel_model::{LinkProfile, Span};
-    use windtunnel_trace::lateness::Summary;
+    use windtunnel_trace::lateness::LatenessSummary;
     use windtunnel_trace::report::{
         AchievedLinkFigures, LinkPhaseReport, LinkReport, MachineReport, RunVerdict,
         SchedulePunctuality,
@@ -182,7 +182,7 @@ mod tests {
             partial: false,
             attempts: Vec::new(),
             lost: Vec::new(),
-            lateness: Summary::default(),
+            lateness: LatenessSummary::default(),
             planned: SchedulePunctuality::default(),
             machine: MachineReport::default(),
             programs: Vec::new(),
@@ -232,7 +232,11 @@ mod tests {
                 rate_peak_bit_per_s: Some(50_000_000),
                 loss_ppb: Some(48_500_000),
             },
-            lateness: Summary { packets: 1_900, p99_ns: 84_000, ..Summary::default() },
+            lateness: LatenessSummary {
+                packets: 1_900,
+                p99_ns: 84_000,
+                ..LatenessSummary::default()
+            },
             late_packets: 0,
             phases: Vec::new(),
         }
@@ -264,7 +268,7 @@ mod tests {
                 latency_mean_ns: achieved,
                 ..AchievedLinkFigures::default()
             },
-            lateness: Summary::default(),
+            lateness: LatenessSummary::default(),
         };
         changed.phases = vec![phase(0, 5, "10ms", Some(10_020_000)), phase(5, 8, "50ms", None)];
         assert_eq!(

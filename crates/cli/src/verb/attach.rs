@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use windtunnel_cluster::protocol::AgentRequest;
+use windtunnel_cluster::protocol::answers::{AgentAnswer, WatchedRunMessage};
+use windtunnel_cluster::protocol::questions::AgentQuestion;
 use windtunnel_cluster::protocol::run::{RunCard, text_of};
-use windtunnel_cluster::protocol::{AgentReply, AgentRequest};
-use windtunnel_cluster::{AgentClient, ClusterKey};
+use windtunnel_cluster::{AgentClient, AgentClientError, ClusterKey};
 use windtunnel_lead::{LiveClusterRun, options_of};
 
 use crate::cluster::{ClusterKeySelector, progress};
@@ -37,16 +39,13 @@ pub(crate) struct AttachArguments {
 pub(crate) fn run(arguments: &AttachArguments) -> Outcome {
     let key = arguments.key.read()?;
     let run = chosen(arguments, &key)?;
-    let setup =
-        match AgentClient::connect(&arguments.host, &key)?.ask(&AgentRequest::Watch { run })? {
-            AgentReply::Run(setup) => *setup,
-            _ => {
-                return Err(VerbFailure::new(
-                    ExitCategory::Usage,
-                    "the agent sent no description of the run",
-                ));
-            }
-        };
+    let client = AgentClient::connect(&arguments.host, &key)?;
+    let none = "the agent sent no description of the run";
+    let WatchedRunMessage::Run(setup) = asked(&client, &AgentRequest::watch(run), none)? else {
+        return Err(VerbFailure::new(ExitCategory::Usage, none));
+    };
+    drop(client);
+    let setup = *setup;
     let folder = new_run_folder(arguments.out.as_deref(), &setup.plan.name)?;
     let mut options = options_of(&setup, folder.clone());
     options.link_latest = arguments.out.is_none();
@@ -60,6 +59,18 @@ pub(crate) fn run(arguments: &AttachArguments) -> Outcome {
     Ok(report.verdict.exit_code)
 }
 
+/// The answer of an agent; `none` is said of another one.
+fn asked<A: AgentAnswer>(
+    client: &AgentClient,
+    question: &AgentQuestion<A>,
+    none: &'static str,
+) -> Result<A, VerbFailure> {
+    client.ask(question).map_err(|error| match error {
+        AgentClientError::Unexpected { .. } => VerbFailure::new(ExitCategory::Usage, none),
+        other => other.into(),
+    })
+}
+
 /// The run that is named, or the only one.
 fn chosen(arguments: &AttachArguments, key: &ClusterKey) -> Result<u64, VerbFailure> {
     if let Some(text) = &arguments.run {
@@ -69,11 +80,9 @@ fn chosen(arguments: &AttachArguments, key: &ClusterKey) -> Result<u64, VerbFail
             )
         });
     }
-    let AgentReply::Runs { runs } =
-        AgentClient::connect(&arguments.host, key)?.ask(&AgentRequest::Runs)?
-    else {
-        return Err(VerbFailure::new(ExitCategory::Usage, "the agent sent no list of its runs"));
-    };
+    let client = AgentClient::connect(&arguments.host, key)?;
+    let runs = asked(&client, &AgentRequest::runs(), "the agent sent no list of its runs")?;
+    drop(client);
     match &runs[..] {
         [] => Err(VerbFailure::new(
             ExitCategory::Usage,

@@ -59,12 +59,11 @@ pub(crate) fn run(arguments: &CaptureArguments) -> Outcome {
     let signals = SignalReader::open(&[Signal::INT, Signal::TERM, Signal::HUP])
         .map_err(|error| failed("take over signals", &error))?;
     let file = destination.create()?;
-    let request = ControlRequest::Capture { place: arguments.place.clone(), snap_bytes };
-    match &file {
-        Some(file) => client.send(&request, &[file.as_fd()])?,
-        None => client.send(&request, &[rustix::stdio::stdout()])?,
-    }
-    let begun = client.receive_answer::<()>();
+    let request = ControlRequest::capture(arguments.place.clone(), snap_bytes);
+    let begun = match &file {
+        Some(file) => client.ask_with(&request, &[file.as_fd()]),
+        None => client.ask_with(&request, &[rustix::stdio::stdout()]),
+    };
     begun.inspect_err(|_| remove_empty(file.as_ref(), &arguments.write))?;
     output::talk(&format!("capturing {}", places.join(", ")));
     let is_output = file.is_none();

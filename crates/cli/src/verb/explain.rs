@@ -3,10 +3,12 @@
 mod layers;
 
 use clap::builder::FalseyValueParser;
+use windtunnel_evidence::explain::RequestKind;
 use windtunnel_evidence::explain::report::{
     LatencyBreakdown, LossReport, PartName, PartSum, RequestReport, RequestSelection,
 };
 use windtunnel_evidence::file::LaneName;
+use windtunnel_evidence::history::EndpointRole;
 use windtunnel_model::plan::IpTransport;
 
 use crate::arguments::OutputFormat;
@@ -104,12 +106,12 @@ fn render(report: &LatencyBreakdown, one: bool) -> String {
 
 fn one_request(request: &RequestReport, timeline: bool) -> String {
     let (asks, answers) = match request.from {
-        "server" => (&request.server, &request.client),
-        _ => (&request.client, &request.server),
+        EndpointRole::Server => (&request.server, &request.client),
+        EndpointRole::Client => (&request.client, &request.server),
     };
     let mut text = format!(
         "{} {}: {asks} → {answers} ({}), {} after the run began: {}{}\n",
-        request.kind,
+        request.kind.name(),
         request.request,
         request.protocol,
         nanos(request.begin_ns),
@@ -145,9 +147,11 @@ fn sizes(request: &RequestReport) -> String {
         _ => bytes(size),
     };
     match request.kind {
-        "connect" => String::new(),
-        "message" => format!(", {}", size(request.asked)),
-        _ => format!(", {} answered by {}", size(request.asked), size(request.answered)),
+        RequestKind::Connect => String::new(),
+        RequestKind::Message => format!(", {}", size(request.asked)),
+        RequestKind::Exchange => {
+            format!(", {} answered by {}", size(request.asked), size(request.answered))
+        }
     }
 }
 
@@ -159,7 +163,7 @@ fn row(part: &PartName, ns: u64, whole: u64) -> [String; 4] {
 
 /// A part, in words.
 fn name(part: &PartName) -> String {
-    let side = part.side.map(|side| format!("{side}: ")).unwrap_or_default();
+    let side = part.side.map(|side| format!("{}: ", side.name())).unwrap_or_default();
     match &part.lane {
         Some(lane) => format!("{} of {}", part.part, direction(lane)),
         None => format!("{side}{}", part.meaning),
@@ -180,10 +184,10 @@ fn loss_text(loss: &LossReport, request: &RequestReport) -> String {
     format!(
         "lost: {unit} {} of the {}, sent at {}, {place}; sent again {} later: {}",
         loss.offset,
-        loss.sender,
+        loss.sender.name(),
         nanos(loss.sent_ns),
         nanos(loss.resent_ns.saturating_sub(loss.sent_ns)),
-        loss.notice
+        loss.notice.name()
     )
 }
 

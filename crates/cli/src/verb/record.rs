@@ -135,7 +135,7 @@ fn render(status: &RecordStatus) -> String {
         let RecordedLayer { events, records, lost, fill_permille, fill_max_permille, .. } = layer;
         let counts = [events, records, lost].map(u64::to_string);
         let fills = [*fill_permille, *fill_max_permille].map(percent);
-        let names = [layer.layer.clone(), layer.state.to_string()];
+        let names = [layer.layer.to_string(), layer.state.to_string()];
         table.row(names.into_iter().chain(counts).chain(fills));
     }
     let mut text = table.render("");
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn the_state_of_a_recording_is_a_line_a_layer_with_reasons_below() {
         let layer = |layer: &str, state: &str, events, lost| RecordedLayer {
-            layer: layer.to_owned(),
+            layer: layer.into(),
             state: state.into(),
             why: (state == "unavailable").then(|| "no library".to_owned()),
             events,

@@ -68,7 +68,7 @@ pub(crate) fn run(arguments: &SetArguments) -> Outcome {
     windtunnel_scenario::check_patch(&patch, &plan)?;
     let lanes =
         LaneChoice { link: arguments.link.clone(), direction: arguments.way.direction.clone() };
-    arguments.live.order(&ControlRequest::set(lanes.clone(), patch.clone()))?;
+    arguments.live.order(&ControlRequest::set(lanes.clone(), Box::new(patch.clone())))?;
     if arguments.format.json {
         output::json(&LinkChangeOutput { lanes: &lanes, set: &patch })?;
     } else {
@@ -104,7 +104,7 @@ fn set_limit(arguments: &SetArguments, node: &str, key: &str, value: &str) -> Ou
             .hint("set one limit of a node at a time"));
     }
     let demand = windtunnel_scenario::parse_limit(key, value)?;
-    let request = ControlRequest::limit(node, &demand).ok_or_else(|| {
+    let request = ControlRequest::live_limit(node, &demand).ok_or_else(|| {
         let message = format!("`{key}` of a node cannot change while it runs");
         VerbFailure::new(ExitCategory::Usage, message).hint("cpu, memory, pids and disk can")
     })?;

@@ -1,58 +1,30 @@
 //! What an agent answers.
 
-use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use quinn::SendStream;
-
 use super::measure;
 use crate::carrier::AgentConnectionPool;
-use crate::protocol::{
-    AgentDescription, AgentReply, AgentRequest, ClusterHosts, UnresponsiveAgent,
-};
+use crate::client;
+use crate::protocol::answers::{AgentAnswer, MeasuredThroughput, TakenBytes, no_answer};
+use crate::protocol::questions::AgentQuestion;
+use crate::protocol::{AgentDescription, AgentRequest, ClusterHosts, UnresponsiveAgent};
 use crate::stream_limit::CountedStream;
-use crate::{client, stream};
 
-/// Answers one question. `others` are the agents that are there.
-pub(super) async fn answer(
-    ask: AgentRequest,
-    card: AgentDescription,
-    others: Vec<SocketAddr>,
-    carrier: AgentConnectionPool,
-    to: SendStream,
-    rest: CountedStream,
-) {
-    let answer = match ask {
-        AgentRequest::Card => AgentReply::Card(Box::new(card)),
-        AgentRequest::Hosts { measure } => {
-            AgentReply::Hosts(hosts(card, others, &carrier, measure).await)
-        }
-        AgentRequest::Take => match count(rest).await {
-            Ok(bytes) => AgentReply::Taken { bytes },
-            Err(error) => AgentReply::Error { message: error.to_string() },
-        },
-        AgentRequest::Send { to } if others.contains(&to) => {
-            match measure::throughput(&carrier, to).await {
-                Ok(bit_per_s) => AgentReply::Throughput { bit_per_s },
-                Err(message) => AgentReply::Error { message },
-            }
-        }
-        AgentRequest::Send { to } => {
-            AgentReply::Error { message: format!("no agent is known at {to}") }
-        }
-        _ => AgentReply::Error { message: "that is answered elsewhere".to_owned() },
-    };
-    send(to, answer).await;
+/// Sends bytes to another agent, which has to be one of `others`.
+pub(super) async fn send(
+    carrier: &AgentConnectionPool,
+    others: &[SocketAddr],
+    to: SocketAddr,
+) -> Result<MeasuredThroughput, String> {
+    if !others.contains(&to) {
+        return Err(format!("no agent is known at {to}"));
+    }
+    measure::throughput(carrier, to).await.map(MeasuredThroughput)
 }
 
-/// Sends an answer. If that fails, the client has gone.
-pub(super) async fn send(mut to: SendStream, answer: AgentReply) {
-    let _ = stream::send(&mut to, &answer).await;
-    let _ = to.finish();
-}
-
-async fn hosts(
+/// All agents. `others` are those that are there.
+pub(super) async fn hosts(
     own: AgentDescription,
     others: Vec<SocketAddr>,
     carrier: &AgentConnectionPool,
@@ -81,35 +53,35 @@ async fn card_of(
     carrier: &AgentConnectionPool,
     address: SocketAddr,
 ) -> Result<AgentDescription, String> {
-    match ask(carrier, address, &AgentRequest::Card, CARD_PATIENCE).await? {
-        AgentReply::Card(card) => Ok(*card),
-        _ => Err("something else than was asked".to_owned()),
-    }
+    ask(carrier, address, &AgentRequest::card(), CARD_PATIENCE).await
 }
 
-pub(super) async fn ask(
+pub(super) async fn ask<A: AgentAnswer>(
     carrier: &AgentConnectionPool,
     address: SocketAddr,
-    question: &AgentRequest,
+    question: &AgentQuestion<A>,
     patience: Duration,
-) -> Result<AgentReply, String> {
+) -> Result<A, String> {
     let asking = async {
         let connection = carrier.connection(address).await?;
         client::ask(&connection, question).await.map_err(|error| error.to_string())
     };
     match tokio::time::timeout(patience, asking).await {
-        Ok(Ok(AgentReply::Error { message })) => Err(message),
-        Ok(answer) => answer,
+        Ok(Ok(answer)) => answer.map_err(|reply| no_answer(reply).to_string()),
+        Ok(Err(why)) => Err(why),
         Err(_) => Err(format!("no answer within {} s", patience.as_secs())),
     }
 }
 
-async fn count(mut rest: CountedStream) -> io::Result<u64> {
+/// Counts the bytes that come.
+pub(super) async fn take(rest: &mut CountedStream) -> Result<TakenBytes, String> {
     let mut bytes = 0;
-    while let Some(chunk) = rest.read_chunk(usize::MAX, false).await? {
+    while let Some(chunk) =
+        rest.read_chunk(usize::MAX, false).await.map_err(|error| error.to_string())?
+    {
         bytes += u64::try_from(chunk.bytes.len()).unwrap_or(u64::MAX);
     }
-    Ok(bytes)
+    Ok(TakenBytes(bytes))
 }
 
 const CARD_PATIENCE: Duration = Duration::from_secs(2);

@@ -14,8 +14,7 @@ use windtunnel_control::{ControlClient, ControlRequest};
 use windtunnel_sys::terminal::{self, PseudoterminalPair, TerminalSize};
 
 use super::limits::AgentResourceLimits;
-use super::watch::refuse;
-use crate::protocol::AgentReply;
+use crate::answer_stream::AgentCall;
 use crate::protocol::exec::{FromCommand, Octets, ToCommand};
 use crate::stream;
 use crate::stream_limit::CountedStream;
@@ -27,9 +26,9 @@ pub(super) async fn exec(
     limits: AgentResourceLimits,
     request: ControlRequest,
     size: Option<(u16, u16)>,
-    mut to: SendStream,
-    from: CountedStream,
+    call: AgentCall<()>,
 ) {
+    let AgentCall { mut to, rest, .. } = call;
     let began = folder.and_then(|folder| {
         allowed(&limits, &request)?;
         AgentExecSession::begin(&folder, request, size)
@@ -37,10 +36,10 @@ pub(super) async fn exec(
     });
     let command = match began {
         Ok(command) => command,
-        Err(message) => return refuse(to, message).await,
+        Err(message) => return to.finish(Err(message)).await,
     };
-    if stream::send(&mut to, &AgentReply::Done).await.is_ok() {
-        command.live(to, from).await;
+    if to.say(Ok(())).await.is_ok() {
+        command.live(to.into_stream(), rest).await;
     }
 }
 

@@ -13,28 +13,25 @@ use windtunnel_model::{Bytes, Span, Time};
 use windtunnel_sys::clock::{self, WallClock};
 
 use super::refusals::{Refusals, SuppressedRefusals};
+use super::responder::AgentResponder;
 use super::runs::{AgentRunTable, source_of};
-use super::{AgentConfiguration, AgentNotice, answer, audit, exec, now, watch};
+use super::{AgentConfiguration, AgentNotice, now};
 use crate::carrier::{AgentConnectionPool, CarrierEvent};
 use crate::machine;
 use crate::protocol::run::RunSetup;
-use crate::protocol::valid::REASONS_MAX;
-use crate::protocol::{
-    AgentClockOffset, AgentDescription, AgentReply, AgentRequest, AllocatedResources, PeerAgent,
-};
-use crate::stream_limit::CountedStream;
+use crate::protocol::{AgentClockOffset, AgentDescription, AllocatedResources, PeerAgent};
 
 /// An agent that lives.
 pub(super) struct AgentRuntime {
-    mesh: Mesh,
-    carrier: AgentConnectionPool,
+    pub(super) mesh: Mesh,
+    pub(super) carrier: AgentConnectionPool,
     /// What does not change of its card.
     card: AgentDescription,
     shares_all_memory: bool,
-    runs: AgentRunTable,
+    pub(super) runs: AgentRunTable,
     /// When the wall clock was last looked at.
     wall_seen: Time,
-    events: UnboundedSender<CarrierEvent>,
+    pub(super) events: UnboundedSender<CarrierEvent>,
     /// Only clients that watch a run still need it.
     is_released: bool,
     refusals: Refusals,
@@ -43,7 +40,7 @@ pub(super) struct AgentRuntime {
     /// See [`AgentConfiguration::linger`].
     linger: Option<Span>,
     /// See [`AgentConfiguration::look`].
-    look: Option<fn(&RunSetup, u16) -> Vec<String>>,
+    pub(super) look: Option<fn(&RunSetup, u16) -> Vec<String>>,
 }
 
 impl AgentRuntime {
@@ -161,22 +158,6 @@ impl AgentRuntime {
         ended
     }
 
-    /// The answer to a question that needs no waiting.
-    fn answer_at_once(&mut self, ask: &AgentRequest) -> Option<AgentReply> {
-        match ask {
-            AgentRequest::Join { address } => {
-                self.mesh.join(now(), *address);
-                Some(AgentReply::Done)
-            }
-            AgentRequest::Runs => Some(AgentReply::Runs { runs: self.runs.cards() }),
-            AgentRequest::Forget { run } => Some(match self.runs.forget(*run) {
-                Ok(()) => AgentReply::Done,
-                Err(message) => AgentReply::Error { message },
-            }),
-            _ => None,
-        }
-    }
-
     fn handle(&mut self, event: CarrierEvent, notify: &mut impl FnMut(AgentNotice)) {
         match event {
             CarrierEvent::Datagram { from, bytes } => {
@@ -186,49 +167,14 @@ impl AgentRuntime {
                 addresses.into_iter().for_each(|address| self.mesh.join(now(), address));
             }
             CarrierEvent::Released => self.is_released = true,
-            CarrierEvent::Asked { from, ask: AgentRequest::Part { run, member }, to, rest } => {
-                let begun = audit::RunAuditRecord::of(&run, member, from);
-                let outcome = self.runs.begin(*run, member, &mut self.mesh, to, rest);
-                notify(AgentNotice::RunBegun { begun, outcome });
-            }
-            CarrierEvent::Asked { ask: AgentRequest::Look { run, member }, to, .. } => {
-                let look = self.look;
-                tokio::task::spawn_local(async move {
-                    answer::send(to, looked(look, run, member).await).await;
-                });
-            }
-            CarrierEvent::Asked { ask: AgentRequest::Watch { run }, to, rest, .. } => {
-                self.runs.watch(run, to, rest);
-            }
-            CarrierEvent::Asked { ask: AgentRequest::Receive { run, member }, rest, .. } => {
-                let receiving = watch::receive_words(rest, run, member, self.events.clone());
-                tokio::task::spawn_local(receiving);
-            }
-            CarrierEvent::Asked { ask: AgentRequest::Control { run }, to, rest, .. } => {
-                tokio::task::spawn_local(watch::control(self.runs.folder_of(run), to, rest));
-            }
-            CarrierEvent::Asked {
-                from,
-                ask: AgentRequest::Exec { run, request, size },
-                to,
-                rest,
-            } => {
-                if let Some(command) = audit::CommandAuditRecord::of(run, &request, from) {
-                    notify(AgentNotice::Executes(command));
-                }
-                let (folder, limits) = (self.runs.folder_of(run), self.runs.limits().clone());
-                let executing = exec::exec(folder, limits, *request, size, to, rest);
-                tokio::task::spawn_local(executing);
-            }
-            CarrierEvent::Asked { ask: AgentRequest::Fetch { run }, to, rest, .. } => {
-                tokio::task::spawn_local(watch::fetch(self.runs.results_of(run), to, rest));
+            CarrierEvent::Asked { ask, streams } => {
+                ask.dispatch(streams, &mut AgentResponder { agent: self, notify });
             }
             CarrierEvent::Part { run, said } => self.runs.handle_part(run, said, &mut self.mesh),
             CarrierEvent::Ordered { watcher, order } => {
                 self.runs.handle_watcher(watcher, order, &mut self.mesh);
             }
             CarrierEvent::Word { run, member, word } => self.runs.handle_word(run, member, word),
-            CarrierEvent::Asked { ask, to, rest, .. } => self.answer(ask, to, rest),
             CarrierEvent::Refused { from, why } => {
                 if self.refusals.add(from, &why, now()) {
                     notify(AgentNotice::Refused { from, why });
@@ -243,16 +189,6 @@ impl AgentRuntime {
                 notify(AgentNotice::Expired { run, name, removed });
             }
         }
-    }
-
-    /// Answers what needs no part of a run.
-    fn answer(&mut self, ask: AgentRequest, to: quinn::SendStream, rest: CountedStream) {
-        if let Some(ready) = self.answer_at_once(&ask) {
-            tokio::task::spawn_local(answer::send(to, ready));
-            return;
-        }
-        let (card, others, carrier) = (self.card(), self.others(), self.carrier.clone());
-        tokio::task::spawn_local(answer::answer(ask, card, others, carrier, to, rest));
     }
 
     /// Whether another agent refuses this one for another reason than before.
@@ -305,7 +241,7 @@ impl AgentRuntime {
         }
     }
 
-    fn others(&self) -> Vec<SocketAddr> {
+    pub(super) fn others(&self) -> Vec<SocketAddr> {
         self.mesh.agents().map(|life| life.address).collect()
     }
 
@@ -319,7 +255,7 @@ impl AgentRuntime {
     }
 
     /// The agent and its machine as they are now.
-    fn card(&self) -> AgentDescription {
+    pub(super) fn card(&self) -> AgentDescription {
         let (_, free) = machine::memory();
         let time = now();
         let peer = |life: &windtunnel_mesh::Identity| PeerAgent {
@@ -345,21 +281,6 @@ impl AgentRuntime {
 
 /// A wall clock that is stepped is known to be so this soon.
 const WALL_EVERY: Span = Span::from_millis(200);
-
-/// What this machine lacks of what a part of a run needs.
-async fn looked(
-    look: Option<fn(&RunSetup, u16) -> Vec<String>>,
-    run: Box<RunSetup>,
-    member: u16,
-) -> AgentReply {
-    let Some(look) = look else {
-        return AgentReply::Error { message: "this agent does no runs".to_owned() };
-    };
-    let looked = tokio::task::spawn_blocking(move || look(&run, member)).await;
-    let mut what = looked.unwrap_or_else(|error| vec![error.to_string()]);
-    what.truncate(REASONS_MAX);
-    AgentReply::Missing { what }
-}
 
 /// What the machine's kernel says of its wall clock.
 fn wall() -> WallClockReading {

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use super::answer::ask;
 use crate::carrier::AgentConnectionPool;
-use crate::protocol::{AgentDescription, AgentReply, AgentRequest, Throughput};
+use crate::protocol::answers::{AgentAnswer, MeasuredThroughput, TakenBytes, no_answer};
+use crate::protocol::{AgentDescription, AgentRequest, Throughput};
 use crate::stream;
 
 /// Measures between the agents of `hosts`, of which this one is `own`.
@@ -61,11 +62,9 @@ async fn one_way(
     let bit_per_s = if from.agent == own {
         throughput(carrier, to.address).await.ok()
     } else {
-        let question = AgentRequest::Send { to: to.address };
-        match ask(carrier, from.address, &question, MEASURE_PATIENCE).await {
-            Ok(AgentReply::Throughput { bit_per_s }) => Some(bit_per_s),
-            _ => None,
-        }
+        let question = AgentRequest::send(to.address);
+        let asked = ask(carrier, from.address, &question, MEASURE_PATIENCE).await;
+        asked.ok().map(|MeasuredThroughput(bit_per_s)| bit_per_s)
     };
     Throughput { from: from.address, to: to.address, bit_per_s }
 }
@@ -105,15 +104,14 @@ pub(super) async fn throughput(
 
 async fn send_for(connection: &quinn::Connection) -> io::Result<u64> {
     let (mut to, mut from) = connection.open_bi().await?;
-    stream::send(&mut to, &AgentRequest::Take).await?;
+    stream::send(&mut to, AgentRequest::take().message()).await?;
     let (piece, began) = (vec![0; PIECE], Instant::now());
     while began.elapsed() < MEASURE {
         to.write_all(&piece).await?;
     }
     to.finish().map_err(io::Error::other)?;
-    let AgentReply::Taken { bytes } = stream::receive(&mut from, PIECE).await? else {
-        return Err(io::Error::other("something else than was asked"));
-    };
+    let TakenBytes(bytes) =
+        TakenBytes::of(stream::receive(&mut from, PIECE).await?).map_err(no_answer)?;
     let nanos = began.elapsed().as_nanos().max(1);
     Ok(u64::try_from(u128::from(bytes) * 8_000_000_000 / nanos).unwrap_or(u64::MAX))
 }

@@ -13,8 +13,9 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use tokio::sync::mpsc::UnboundedSender;
-use windtunnel_control::part::{ClockSource, FromPart, MemberClock, StopWhy, ToPart};
+use windtunnel_control::part::{FromPart, MemberClock, StopWhy, ToPart};
 use windtunnel_mesh::{AgentId, ClockOffsetConstraint, Mesh, RunId, RunPeerState};
+use windtunnel_model::word::ClockSource;
 use windtunnel_model::{Bytes, Span, Time};
 
 use super::AgentConfiguration;
@@ -22,8 +23,9 @@ use super::limits::AgentResourceLimits;
 use super::worker::PartWorkerCommand;
 use crate::carrier::{AgentConnectionPool, CarrierEvent};
 use crate::ports::part_ports;
+use crate::protocol::answers::WatchedRunMessage;
 use crate::protocol::run::{RunCard, RunMemberMessage, text_of};
-use crate::protocol::{AMOUNT_MAX, AgentReply, AllocatedResources};
+use crate::protocol::{AMOUNT_MAX, AllocatedResources};
 #[cfg(test)]
 pub(super) use begin::part_setup;
 use expiry::RunFileRetention;
@@ -249,8 +251,8 @@ impl AgentRunTable {
     }
 }
 
-fn said(message: FromPart) -> AgentReply {
-    AgentReply::Part { now_ns: super::now().as_nanos(), said: message }
+fn said(message: FromPart) -> WatchedRunMessage {
+    WatchedRunMessage::Said { now_ns: super::now().as_nanos(), said: message }
 }
 
 fn remove(folder: &Path) -> Result<(), String> {

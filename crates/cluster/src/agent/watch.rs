@@ -9,20 +9,36 @@ use quinn::SendStream;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+use crate::answer_stream::{AgentCall, AnswerSender};
 use crate::carrier::{AgentConnectionPool, CarrierEvent};
+use crate::protocol::AgentRequest;
+use crate::protocol::answers::{FetchedRunMessage, WatchedRunMessage};
 use crate::protocol::run::{PartCommand, RunMemberMessage};
-use crate::protocol::{AgentReply, AgentRequest};
 use crate::stream;
 use crate::stream_limit::CountedStream;
 
 /// Sends a watcher all answers, to the end.
-pub(super) async fn send_answers(mut to: SendStream, mut answers: UnboundedReceiver<AgentReply>) {
+pub(super) async fn send_answers(
+    mut to: AnswerSender<WatchedRunMessage>,
+    mut answers: UnboundedReceiver<Result<WatchedRunMessage, String>>,
+) {
     while let Some(answer) = answers.recv().await {
-        if stream::send(&mut to, &answer).await.is_err() {
+        if to.say(answer).await.is_err() {
             return;
         }
     }
-    let _ = to.finish();
+    to.end();
+}
+
+/// The way to a watcher of a run: what it is sent, or why it is none.
+#[derive(Debug, Clone)]
+pub(crate) struct RunWatcherSender(pub(crate) UnboundedSender<Result<WatchedRunMessage, String>>);
+
+impl RunWatcherSender {
+    pub(super) fn send(&self, message: Result<WatchedRunMessage, String>) {
+        // It may have gone.
+        let _ = self.0.send(message);
+    }
 }
 
 /// A watcher of a run.
@@ -71,7 +87,7 @@ async fn speak(
     let Some(first) = said.recv().await else { return Ok(()) };
     let connection = carrier.connection(to).await?;
     let (mut to, _) = connection.open_bi().await.map_err(|error| error.to_string())?;
-    stream::send(&mut to, &AgentRequest::Receive { run, member }).await.map_err(text)?;
+    stream::send(&mut to, AgentRequest::receive(run, member).message()).await.map_err(text)?;
     stream::send(&mut to, &first).await.map_err(text)?;
     while let Some(word) = said.recv().await {
         stream::send(&mut to, &word).await.map_err(text)?;
@@ -95,18 +111,18 @@ pub(super) async fn receive_words(
 }
 
 /// Connects a stream with the control socket of the part in `folder`.
-pub(super) async fn control(
-    folder: Result<PathBuf, String>,
-    mut to: SendStream,
-    from: CountedStream,
-) {
-    let socket = match folder.map(|folder| windtunnel_control::socket::connect(&folder)) {
-        Ok(Ok(socket)) => socket,
-        Ok(Err(error)) => return refuse(to, format!("the part does not listen: {error}")).await,
-        Err(message) => return refuse(to, message).await,
+pub(super) async fn control(folder: Result<PathBuf, String>, call: AgentCall<()>) {
+    let AgentCall { mut to, rest, .. } = call;
+    let socket = folder.and_then(|folder| {
+        windtunnel_control::socket::connect(&folder)
+            .map_err(|error| format!("the part does not listen: {error}"))
+    });
+    let socket = match socket {
+        Ok(socket) => socket,
+        Err(message) => return to.finish(Err(message)).await,
     };
-    if stream::send(&mut to, &AgentReply::Done).await.is_ok() {
-        let _ = join(socket, to, from).await;
+    if to.say(Ok(())).await.is_ok() {
+        let _ = join(socket, to.into_stream(), rest).await;
     }
 }
 
@@ -138,32 +154,33 @@ async fn join(
 }
 
 /// Sends all files of a part that is over.
-pub(super) async fn fetch(
-    folder: Result<PathBuf, String>,
-    mut to: SendStream,
-    _counted: CountedStream,
-) {
+pub(super) async fn fetch(folder: Result<PathBuf, String>, call: AgentCall<FetchedRunMessage>) {
+    // The stream counts until all is sent.
+    let AgentCall { mut to, rest: _counted, .. } = call;
     let files = match folder.and_then(|folder| {
         let files = files_in(&folder).map_err(|error| error.to_string())?;
         Ok((folder, files))
     }) {
         Ok(files) => files,
-        Err(message) => return refuse(to, message).await,
+        Err(message) => return to.finish(Err(message)).await,
     };
-    if let Err(error) = send_files(&files.0, &files.1, &mut to).await {
-        return refuse(to, format!("cannot send a file of the run: {error}")).await;
-    }
-    let _ = stream::send(&mut to, &AgentReply::Done).await;
-    let _ = to.finish();
+    let sent = send_files(&files.0, &files.1, &mut to).await;
+    let sent = sent.map_err(|error| format!("cannot send a file of the run: {error}"));
+    to.finish(sent.map(|()| FetchedRunMessage::End)).await;
 }
 
-async fn send_files(folder: &Path, files: &[PathBuf], to: &mut SendStream) -> io::Result<()> {
+async fn send_files(
+    folder: &Path,
+    files: &[PathBuf],
+    to: &mut AnswerSender<FetchedRunMessage>,
+) -> io::Result<()> {
     for path in files {
         let mut file = std::fs::File::open(path)?;
         let meta = file.metadata()?;
         let name = path.strip_prefix(folder).unwrap_or(path).to_string_lossy().into_owned();
         let executable = meta.permissions().mode() & 0o100 != 0;
-        stream::send(to, &AgentReply::File { path: name, bytes: meta.len(), executable }).await?;
+        let bytes = meta.len();
+        to.say(Ok(FetchedRunMessage::File { path: name, bytes, executable })).await?;
         let mut left = meta.len();
         let mut buffer = vec![0; PIECE];
         while left > 0 {
@@ -172,7 +189,7 @@ async fn send_files(folder: &Path, files: &[PathBuf], to: &mut SendStream) -> io
             if got == 0 {
                 return Err(io::Error::other(format!("{} has become shorter", path.display())));
             }
-            to.write_all(&buffer[..got]).await?;
+            to.write(&buffer[..got]).await?;
             left -= got as u64;
         }
     }
@@ -195,12 +212,6 @@ fn files_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
     }
     files.sort();
     Ok(files)
-}
-
-/// Says why not.
-pub(super) async fn refuse(mut to: SendStream, message: String) {
-    let _ = stream::send(&mut to, &AgentReply::Error { message }).await;
-    let _ = to.finish();
 }
 
 const ORDER_BYTES_MAX: usize = 16 << 20;

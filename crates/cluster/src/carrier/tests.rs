@@ -40,10 +40,10 @@ fn block_on(paused: bool, test: impl Future<Output = ()>) {
 /// The next run of which another agent's part begins to speak, with the word that it says.
 async fn spoken(events: &mut UnboundedReceiver<CarrierEvent>) -> (u64, RunMemberMessage) {
     loop {
-        if let CarrierEvent::Asked { ask: AgentRequest::Receive { run, .. }, mut rest, .. } =
+        if let CarrierEvent::Asked { ask: AgentRequest::Receive { run, .. }, mut streams } =
             events.recv().await.unwrap()
         {
-            return (run, crate::stream::receive(&mut rest, 1 << 16).await.unwrap());
+            return (run, crate::stream::receive(&mut streams.rest, 1 << 16).await.unwrap());
         }
     }
 }
@@ -191,11 +191,11 @@ fn a_message_is_read_up_to_its_limit_and_not_beyond() {
                 .await
                 .unwrap();
             crate::stream::send(&mut to, &failed(bytes)).await.unwrap();
-            let CarrierEvent::Asked { mut rest, .. } = events.recv().await.unwrap() else {
+            let CarrierEvent::Asked { mut streams, .. } = events.recv().await.unwrap() else {
                 panic!("no question")
             };
             // Longer than any reason, and still a message: its own rules come after the limit.
-            let word = crate::stream::receive::<RunMemberMessage>(&mut rest, most).await;
+            let word = crate::stream::receive::<RunMemberMessage>(&mut streams.rest, most).await;
             let is_short = bytes <= 64 << 10;
             assert_eq!(word.is_ok(), is_read && is_short, "{bytes} bytes: {word:?}");
         }
@@ -217,11 +217,12 @@ fn a_message_that_breaks_off_is_an_error_that_says_so() {
                     .unwrap();
             to.write_all(&word[..cut]).await.unwrap();
             to.finish().unwrap();
-            let CarrierEvent::Asked { mut rest, .. } = events.recv().await.unwrap() else {
+            let CarrierEvent::Asked { mut streams, .. } = events.recv().await.unwrap() else {
                 panic!("no question")
             };
-            let error =
-                crate::stream::receive::<RunMemberMessage>(&mut rest, 100).await.unwrap_err();
+            let error = crate::stream::receive::<RunMemberMessage>(&mut streams.rest, 100)
+                .await
+                .unwrap_err();
             assert_eq!(error.kind(), std::io::ErrorKind::UnexpectedEof, "{cut}");
             assert_eq!(error.to_string(), "it broke off");
         }

@@ -5,17 +5,16 @@ use windtunnel_control::frame;
 
 use super::key;
 use crate::double::FakeAgent;
+use crate::protocol::AgentRequest;
+use crate::protocol::answers::WatchedRunMessage;
 use crate::protocol::valid::tests::run;
-use crate::protocol::{AgentReply, AgentRequest};
 use crate::{AgentClient, AgentClientError};
 
 /// What a command makes of an agent's answer to [`AgentRequest::Watch`].
-fn watch(answer: Vec<u8>) -> Result<AgentReply, AgentClientError> {
+fn watch(answer: Vec<u8>) -> Result<WatchedRunMessage, AgentClientError> {
     let key = key();
     let agent = FakeAgent::start(&key, move |_| answer.clone());
-    AgentClient::connect(&agent.address().to_string(), &key)
-        .unwrap()
-        .ask(&AgentRequest::Watch { run: 7 })
+    AgentClient::connect(&agent.address().to_string(), &key).unwrap().ask(&AgentRequest::watch(7))
 }
 
 fn framed(answer: &Value) -> Vec<u8> {
@@ -32,7 +31,8 @@ fn answer(path: &str, value: Value) -> Vec<u8> {
 
 #[test]
 fn an_agents_answer_that_names_nodes_outside_the_run_folder_is_not_taken() {
-    assert!(matches!(watch(answer("/plan/nodes/0/name", json!("a"))), Ok(AgentReply::Run(_))));
+    let run = watch(answer("/plan/nodes/0/name", json!("a")));
+    assert!(matches!(run, Ok(WatchedRunMessage::Run(_))));
     let error = watch(answer("/plan/nodes/0/name", json!("../../.ssh"))).unwrap_err();
     let source = std::error::Error::source(&error).unwrap().to_string();
     assert!(source.contains("`../../.ssh` cannot name a node"), "{source}");

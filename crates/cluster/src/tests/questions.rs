@@ -42,7 +42,7 @@ fn an_agent_sends_to_known_agents_only_and_counts_what_it_takes() {
     let agent = Live::start("a", &key, &[]);
     let client = agent.client(&key).unwrap();
     let to = "10.9.9.9:7".parse().unwrap();
-    let error = client.ask(&AgentRequest::Send { to }).unwrap_err();
+    let error = client.ask(&AgentRequest::send(to)).unwrap_err();
     assert!(error.to_string().ends_with("says: no agent is known at 10.9.9.9:7"), "{error}");
     let taken: Result<AgentReply, _> = client.block_on(async {
         let (mut to, mut from) = client.connection().open_bi().await?;
@@ -71,7 +71,7 @@ fn an_unreadable_question_gets_no_answer_and_does_not_end_the_connection() {
         });
         assert!(matches!(answer, Err(AgentClientError::Broken { .. })), "{answer:?}");
     }
-    assert_eq!(client.ask(&AgentRequest::Runs).unwrap(), AgentReply::Runs { runs: Vec::new() });
+    assert_eq!(client.ask(&AgentRequest::runs()).unwrap(), Vec::new());
 }
 
 #[test]
@@ -107,8 +107,7 @@ fn more_questions_than_streams_at_first_are_all_answered() {
 fn an_agent_joins_another_when_it_is_asked_to() {
     let key = key();
     let (a, b) = (Live::start("a", &key, &[]), Live::start("b", &key, &[]));
-    let join = AgentRequest::Join { address: b.address };
-    assert_eq!(a.client(&key).unwrap().ask(&join).unwrap(), AgentReply::Done);
+    a.client(&key).unwrap().ask(&AgentRequest::join(b.address)).unwrap();
     a.until(|notice| *notice == AgentNotice::Joined(b.address));
     b.until(|notice| *notice == AgentNotice::Joined(a.address));
     let peers = card(&a, &key).peers;

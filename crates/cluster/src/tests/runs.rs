@@ -13,9 +13,11 @@ use super::fake_part::FakePart;
 use super::live::{Live, PATIENCE};
 use super::{card, key};
 use crate::parts::PartEvent;
+use crate::protocol::answers::{AgentAnswer, WatchedRunMessage};
+use crate::protocol::questions::AgentQuestion;
 use crate::protocol::run::{PartCommand, RunCard, RunSetup};
 use crate::protocol::valid::tests::run;
-use crate::protocol::{AgentReply, AgentRequest, AllocatedResources};
+use crate::protocol::{AgentRequest, AllocatedResources};
 use crate::{AgentNotice, ClusterKey, PartSessions, PartWorkerCommand};
 
 pub(super) const RUN: u64 = 0xabc;
@@ -67,7 +69,11 @@ fn refused(setup: &RunSetup, key: &ClusterKey) -> String {
     }
 }
 
-fn error_of(agent: &Live, key: &ClusterKey, ask: &AgentRequest) -> String {
+fn error_of<A: AgentAnswer + std::fmt::Debug>(
+    agent: &Live,
+    key: &ClusterKey,
+    ask: &AgentQuestion<A>,
+) -> String {
     match agent.client(key).unwrap().ask(ask) {
         Err(crate::AgentClientError::Refused { message, .. }) => message,
         other => panic!("{other:?}"),
@@ -75,10 +81,7 @@ fn error_of(agent: &Live, key: &ClusterKey, ask: &AgentRequest) -> String {
 }
 
 fn runs(agent: &Live, key: &ClusterKey) -> Vec<RunCard> {
-    match agent.client(key).unwrap().ask(&AgentRequest::Runs).unwrap() {
-        AgentReply::Runs { runs } => runs,
-        other => panic!("{other:?}"),
-    }
+    agent.client(key).unwrap().ask(&AgentRequest::runs()).unwrap()
 }
 
 #[test]
@@ -117,7 +120,7 @@ fn a_part_goes_through_all_stages_and_its_files_are_fetched_and_forgotten() {
     assert_eq!(runs(&agent, &key), [here(false)]);
     assert_eq!(card(&agent, &key).reserved, setup.members[0].has);
     let not_over = "run 0000000000000abc is not over";
-    assert_eq!(error_of(&agent, &key, &AgentRequest::Forget { run: RUN }), not_over);
+    assert_eq!(error_of(&agent, &key, &AgentRequest::forget(RUN)), not_over);
 
     fs::create_dir_all(folder.join("nodes/a")).unwrap();
     fs::write(folder.join("part.json"), "{}").unwrap();
@@ -143,8 +146,8 @@ fn a_part_goes_through_all_stages_and_its_files_are_fetched_and_forgotten() {
     parts.agents().forget(0).unwrap();
     assert!(!folder.exists() && runs(&agent, &key).is_empty());
     let unknown = "no run 0000000000000abc is here";
-    assert_eq!(error_of(&agent, &key, &AgentRequest::Forget { run: RUN }), unknown);
-    assert_eq!(error_of(&agent, &key, &AgentRequest::Watch { run: RUN }), unknown);
+    assert_eq!(error_of(&agent, &key, &AgentRequest::forget(RUN)), unknown);
+    assert_eq!(error_of(&agent, &key, &AgentRequest::watch(RUN)), unknown);
 }
 
 #[test]
@@ -431,7 +434,7 @@ fn results_that_are_not_kept_expire_with_a_notice_once_their_watcher_has_gone() 
     let notice = agent.until(|notice| matches!(notice, AgentNotice::Expired { .. }));
     let expired = AgentNotice::Expired { run: RUN, name: "net".to_owned(), removed: Ok(()) };
     assert_eq!((notice, folder.exists()), (expired, false));
-    let text = error_of(&agent, &key, &AgentRequest::Watch { run: RUN });
+    let text = error_of(&agent, &key, &AgentRequest::watch(RUN));
     assert!(text.starts_with("the results of run 0000000000000abc have expired"), "{text}");
 }
 
@@ -445,7 +448,7 @@ fn a_late_watcher_of_a_run_that_is_over_gets_the_run_and_its_end() {
     part.setup();
     part.send(&FromPart::Ended);
     assert_eq!(said(&parts), (0, FromPart::Ended));
-    let answer = agent.client(&key).unwrap().ask(&AgentRequest::Watch { run: RUN }).unwrap();
-    assert_eq!(answer, AgentReply::Run(Box::new(setup.clone())));
+    let answer = agent.client(&key).unwrap().ask(&AgentRequest::watch(RUN)).unwrap();
+    assert_eq!(answer, WatchedRunMessage::Run(Box::new(setup.clone())));
     assert_eq!(said(&PartSessions::watch(&setup, &key)), (0, FromPart::Ended));
 }

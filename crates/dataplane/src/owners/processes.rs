@@ -9,7 +9,7 @@ use std::fs;
 
 use windtunnel_record::owners::{children, sockets};
 
-use super::Roots;
+use super::ProgramRootProcesses;
 
 /// The processes of a node, as last seen.
 #[derive(Debug, Default)]
@@ -29,7 +29,12 @@ pub(super) struct SocketOwner {
 
 impl NodeProcessTable {
     /// The sockets of all processes of a node, by inode.
-    pub(super) fn sockets(&mut self, node: usize, init: u32, roots: &Roots) -> SocketOwnerTable {
+    pub(super) fn sockets(
+        &mut self,
+        node: usize,
+        init: u32,
+        roots: &ProgramRootProcesses,
+    ) -> SocketOwnerTable {
         let mut found = BTreeMap::new();
         let mut seen = BTreeMap::new();
         let first = children(init).into_iter().map(|process| {
@@ -115,7 +120,7 @@ mod tests {
             .stdin(std::os::fd::OwnedFd::from(socket.try_clone().unwrap()))
             .spawn()
             .unwrap();
-        let roots = Roots::default();
+        let roots = ProgramRootProcesses::default();
         let pid = number_in_node(child.id()).unwrap();
         let mut processes = NodeProcessTable::default();
         let own = std::process::id();

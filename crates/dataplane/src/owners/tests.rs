@@ -11,7 +11,7 @@ use super::*;
 const LANE: Lane = Lane { link: LinkId(0), direction: LinkDirection::Up };
 
 /// This process stands for an init whose programs have the classes below 2.
-fn owners(roots: &Roots) -> FlowOwnerThread {
+fn owners(roots: &ProgramRootProcesses) -> FlowOwnerThread {
     let place = LaneSourceNode { node: 0, init: std::process::id(), rest: 2 };
     let setup = FlowOwnerSearchSettings { places: vec![(LANE, place)], roots: roots.clone() };
     FlowOwnerThread::start(setup, Arc::new(Wake::open().unwrap())).unwrap()
@@ -46,7 +46,7 @@ fn pid(child: &Child) -> i32 {
 
 #[test]
 fn a_flow_is_of_the_program_whose_process_has_its_socket() {
-    let (roots, (child, key)) = (Roots::default(), program());
+    let (roots, (child, key)) = (ProgramRootProcesses::default(), program());
     roots.insert(0, pid(&child), 1);
     let owners = owners(&roots);
     owners.ask(FlowOwnerQuery { lane: LANE, key });
@@ -71,7 +71,7 @@ fn a_flow_of_a_socket_that_two_programs_have_is_the_first_ones_and_shared() {
         let socket = OwnedFd::from(socket.try_clone().unwrap());
         Command::new("sleep").arg("60").stdin(socket).spawn().unwrap()
     };
-    let (roots, children) = (Roots::default(), [start(), start()]);
+    let (roots, children) = (ProgramRootProcesses::default(), [start(), start()]);
     children.iter().zip(0..).for_each(|(child, number)| roots.insert(0, pid(child), number));
     let owners = owners(&roots);
     owners.ask(FlowOwnerQuery { lane: LANE, key });
@@ -83,7 +83,7 @@ fn a_flow_of_a_socket_that_two_programs_have_is_the_first_ones_and_shared() {
 
 #[test]
 fn a_flow_of_a_process_that_no_program_has_started_is_the_rests() {
-    let (roots, (child, key)) = (Roots::default(), program());
+    let (roots, (child, key)) = (ProgramRootProcesses::default(), program());
     let owners = owners(&roots);
     owners.ask(FlowOwnerQuery { lane: LANE, key });
     assert_eq!(owners.answers.recv().unwrap().class, Some(2));
@@ -92,7 +92,7 @@ fn a_flow_of_a_process_that_no_program_has_started_is_the_rests() {
 
 #[test]
 fn a_flow_whose_socket_has_gone_has_no_owner() {
-    let (roots, (child, key)) = (Roots::default(), program());
+    let (roots, (child, key)) = (ProgramRootProcesses::default(), program());
     end(child);
     let owners = owners(&roots);
     owners.ask(FlowOwnerQuery { lane: LANE, key });
@@ -112,8 +112,10 @@ fn only_lanes_that_programs_share_need_owners() {
     let plan = plan(", send: {weight: 2}");
     let lane = Lane { link: LinkId(0), direction: LinkDirection::Down };
     assert_eq!(lanes(&plan), BTreeMap::from([(NodeId(0), lane)]));
-    let setup =
-        FlowOwnerSearchSettings::new(&plan, &Roots::default(), |node| Some(node.0 + 70)).unwrap();
+    let setup = FlowOwnerSearchSettings::new(&plan, &ProgramRootProcesses::default(), |node| {
+        Some(node.0 + 70)
+    })
+    .unwrap();
     let [(lane, place)] = setup.places[..] else { panic!("{setup:?}") };
     assert_eq!(
         (lane.direction, place.node, place.init, place.rest),

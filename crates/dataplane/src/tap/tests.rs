@@ -66,7 +66,7 @@ fn tap(shared: &Shared, snap_bytes: u32, room_bytes: usize) -> (Taps, Receiver<C
     };
     let (sender, outcomes) = channel();
     let done = move |outcome| sender.send(outcome).unwrap();
-    let (tap, _) = Tap::start(&wanted, shared.clone(), done).unwrap();
+    let (tap, _) = CaptureTap::start(&wanted, shared.clone(), done).unwrap();
     let mut taps = Taps::default();
     taps.add(tap);
     (taps, outcomes)
@@ -78,7 +78,7 @@ fn send(taps: &mut Taps, frames: u64, turn: u64) {
     let header = vnet::VirtioNetHeader::default();
     for number in 1..=frames {
         let at = Time::from_nanos(number);
-        taps.frame(PORT, at, Heading::Outbound, &header, &[9; 1500]);
+        taps.frame(PORT, at, CapturedPacketDirection::Outbound, &header, &[9; 1500]);
         if number % turn == 0 {
             taps.flush();
         }
@@ -121,9 +121,9 @@ fn frames_of_the_port_are_written_as_far_as_wanted_and_counted() {
     shared.open();
     let (mut taps, outcomes) = tap(&shared, 20, ROOM_BYTES);
     let (plain, at) = (vnet::VirtioNetHeader::default(), Time::from_nanos(5));
-    taps.frame(PORT, at, Heading::Outbound, &plain, &[9; 100]);
-    taps.frame(PortId(1), at, Heading::Outbound, &plain, &[9; 100]);
-    taps.frame(PortId(3), at, Heading::Inbound, &plain, &[9; 100]);
+    taps.frame(PORT, at, CapturedPacketDirection::Outbound, &plain, &[9; 100]);
+    taps.frame(PortId(1), at, CapturedPacketDirection::Outbound, &plain, &[9; 100]);
+    taps.frame(PortId(3), at, CapturedPacketDirection::Inbound, &plain, &[9; 100]);
     taps.finish();
     assert_eq!(outcome(&outcomes), CaptureOutcome { id: ID, seen: 1, lost: 0, stopped: None });
     let written = shared.bytes();
@@ -250,7 +250,7 @@ fn a_train_is_written_as_its_segments_with_the_time_of_the_train() {
         csum_offset: 16,
     };
     assert_eq!(PacketTrain::new(&frame, &header).count, 3);
-    taps.frame(PORT, Time::from_nanos(5), Heading::Inbound, &header, &frame);
+    taps.frame(PORT, Time::from_nanos(5), CapturedPacketDirection::Inbound, &header, &frame);
     taps.finish();
     assert_eq!(outcome(&outcomes).seen, 3);
     let written = shared.bytes();

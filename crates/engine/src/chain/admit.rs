@@ -1,14 +1,13 @@
 //! The first half of a lane: cut, MTU, loss, duplicate, corrupt.
 
-use windtunnel_model::Time;
 use windtunnel_model::record::Kind;
+use windtunnel_model::{DropReason, Time};
 use windtunnel_wire::{checksum, ethernet, fragment, vnet};
 
 use super::{ElementChain, LaneContext, TooBig};
-use crate::counters::DropReason;
 use crate::element::cut;
 use crate::element::mtu::MtuVerdict;
-use crate::packet::{EmulatedPacket, Fate, PacketTrainShape};
+use crate::packet::{EmulatedPacket, ImpairmentDecision, PacketTrainShape};
 use crate::records::{PacketRecorder, TaggedShape};
 use crate::timer::LaneActivity;
 
@@ -23,7 +22,7 @@ impl ElementChain {
     ) -> Option<TooBig> {
         packet.number = self.meter.count_offer(&packet.shape, packet.frame());
         packet.copy = false;
-        packet.fate = Fate::PLAIN;
+        packet.impairments = ImpairmentDecision::NONE;
         packet.marked = false;
         self.impairments.turn_to(now);
         if work.recorder.wants(&packet.tag) {
@@ -68,19 +67,23 @@ impl ElementChain {
         frame: &[u8],
         recorder: &mut PacketRecorder,
     ) {
-        self.meter.count_refusal(reason, now, offered, frame, recorder);
+        self.meter.count_offer(offered.shape, frame);
+        self.meter.counters.dropped[reason] += u64::from(offered.shape.count);
+        let lane = self.meter.label;
+        recorder.write(Kind::Offered, now, lane, offered, offered.tag.ack);
+        recorder.write(Kind::Dropped, now, lane, offered, reason as u32);
     }
 
     /// What has been accepted and whose time has come: duplicate and corrupt do their work.
     pub(super) fn touch(&mut self, now: Time, mut packet: EmulatedPacket, work: &mut LaneContext) {
-        let fate = core::mem::replace(&mut packet.fate, Fate::PLAIN);
-        let copy = fate.duplicate.then(|| packet.duplicate(&mut work.pool));
+        let decision = core::mem::replace(&mut packet.impairments, ImpairmentDecision::NONE);
+        let copy = decision.duplicate.then(|| packet.duplicate(&mut work.pool));
         let original = (packet.tag, packet.shape);
-        if fate.duplicate {
+        if decision.duplicate {
             let time = packet.times.first;
             work.recorder.note(Kind::Duplicated, time, self.meter.label, &packet, 0);
         }
-        if fate.corrupt {
+        if decision.corrupt {
             self.impairments.damage(&mut packet, &mut self.meter, work);
         }
         self.queue_up(now, packet, work);
@@ -128,14 +131,14 @@ impl ElementChain {
             if run == packet.shape.count {
                 return self.await_arrival(now, packet, work);
             }
-            let fate = self.impairments.fate(packet.number + u64::from(run));
-            if fate == Fate::PLAIN {
+            let decision = self.impairments.decide(packet.number + u64::from(run));
+            if decision == ImpairmentDecision::NONE {
                 run += 1;
                 rest = Some(packet);
                 continue;
             }
             rest = self.admit_run(now, packet, run, work);
-            rest = rest.and_then(|packet| self.admit_touched(now, packet, fate, work));
+            rest = rest.and_then(|packet| self.admit_touched(now, packet, decision, work));
             run = 0;
         }
     }
@@ -163,17 +166,17 @@ impl ElementChain {
         &mut self,
         now: Time,
         packet: EmulatedPacket,
-        fate: Fate,
+        decision: ImpairmentDecision,
         work: &mut LaneContext,
     ) -> Option<EmulatedPacket> {
-        if fate.lost {
+        if decision.lost {
             let time = packet.times.first;
             self.meter.count_drop(DropReason::Loss, time, &packet, 0..1, work);
             return packet.skip(1, &mut work.pool);
         }
         let (front, rest) = self.meter.split(packet, 1, work);
         if let Some(mut front) = front {
-            front.fate = fate;
+            front.impairments = decision;
             self.await_arrival(now, front, work);
         }
         rest

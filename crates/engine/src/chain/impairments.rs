@@ -9,7 +9,7 @@ use crate::element::corrupt::CorruptionProcess;
 use crate::element::duplicate::DuplicationProcess;
 use crate::element::loss::LossProcess;
 use crate::element::trace::TraceSet;
-use crate::packet::{EmulatedPacket, Fate};
+use crate::packet::{EmulatedPacket, ImpairmentDecision};
 
 /// The elements that touch packets at random.
 #[derive(Debug)]
@@ -68,8 +68,8 @@ impl PacketImpairments {
     }
 
     /// What happens to the packet of a number. Numbers must not decrease.
-    pub(super) fn fate(&mut self, number: u64) -> Fate {
-        Fate {
+    pub(super) fn decide(&mut self, number: u64) -> ImpairmentDecision {
+        ImpairmentDecision {
             lost: self.loss.takes(number),
             duplicate: self.duplicate.takes(number),
             corrupt: self.corrupt.takes(number, false),

@@ -3,10 +3,10 @@
 use core::ops::Range;
 
 use windtunnel_model::record::Kind;
-use windtunnel_model::{LinkProfile, Time};
+use windtunnel_model::{DropReason, LinkProfile, Time};
 
 use super::{LaneContext, LaneLocation, OWN_NUMBERS};
-use crate::counters::{DropReason, LaneCounters};
+use crate::counters::LaneCounters;
 use crate::housekeeping;
 use crate::packet::{EmulatedPacket, PacketTrainShape};
 use crate::records::{self, PacketRecorder, TaggedShape};
@@ -55,21 +55,6 @@ impl LaneMeter {
         self.counters.offered_packets += u64::from(shape.count);
         self.counters.offered_bytes += shape.bytes();
         number
-    }
-
-    /// Counts an offer that something before the lane has refused.
-    pub(super) fn count_refusal(
-        &mut self,
-        reason: DropReason,
-        now: Time,
-        offered: TaggedShape<'_>,
-        frame: &[u8],
-        recorder: &mut PacketRecorder,
-    ) {
-        self.count_offer(offered.shape, frame);
-        self.counters.dropped[reason] += u64::from(offered.shape.count);
-        recorder.write(Kind::Offered, now, self.label, offered, offered.tag.ack);
-        recorder.write(Kind::Dropped, now, self.label, offered, reason as u32);
     }
 
     /// Counts a packet that passes because the lane is clear.

@@ -1,12 +1,11 @@
 //! The queue of a lane and its server.
 
 use windtunnel_model::record::Kind;
-use windtunnel_model::{LinkProfile, Span, Time};
+use windtunnel_model::{DropReason, LinkProfile, Span, Time};
 
 use super::pace::Pacing;
 use super::propagation::PropagationLine;
 use super::{LaneContext, LaneMeter};
-use crate::counters::DropReason;
 use crate::element::RngKey;
 use crate::element::queue::{EnqueueVerdict, LaneQueue, Overflow, QueueDropSink};
 use crate::element::rate::LaneTransmitter;

@@ -48,7 +48,7 @@ pub struct TrafficVolume {
 
 /// The classes of a lane.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Classes {
+pub struct LaneClassCounters {
     /// In the order of the plan, and last what belongs to none of them.
     pub counters: Vec<ClassCounters>,
     /// How much is known of owners.

@@ -8,9 +8,8 @@
 //! - **Model**: a cable pulled out at its near end. What has been accepted goes on, as bits on a
 //!   long cable would; `ip link set down` differs, since it also empties the device's queue.
 
+use windtunnel_model::DropReason;
 use windtunnel_model::state::{LaneCut, LaneState};
-
-use crate::counters::DropReason;
 
 /// Why a packet that is offered now cannot enter.
 #[inline]

@@ -31,12 +31,12 @@ use alloc::vec::Vec;
 
 use windtunnel_model::profile::QueueDiscipline as Setting;
 use windtunnel_model::record::Kind;
-use windtunnel_model::{LinkProfile, Time};
+use windtunnel_model::{DropReason, LinkProfile, Time};
 use windtunnel_wire::ecn::{self, EcnCodepoint};
 use windtunnel_wire::flow::FiveTuple;
 
 use crate::buffer::PacketBufferPool;
-use crate::counters::{Classes, DropReason, LaneCounters};
+use crate::counters::{LaneClassCounters, LaneCounters};
 use crate::element::rate::LaneTransmitter;
 use crate::element::{RandomDraws, RngKey};
 use crate::packet::{EmulatedPacket, PacketTrainShape};
@@ -210,7 +210,7 @@ impl LaneQueue {
     }
 
     /// What the classes that share the queue did.
-    pub(crate) fn classes(&self) -> Option<Classes> {
+    pub(crate) fn classes(&self) -> Option<LaneClassCounters> {
         let QueueingDiscipline::Wf2q(wf2q) = &self.discipline else { return None };
         Some(wf2q.report())
     }

@@ -7,7 +7,7 @@ use windtunnel_model::{Lane, Plan, Time};
 use windtunnel_wire::flow::FiveTuple;
 
 use super::Engine;
-use crate::counters::Classes;
+use crate::counters::LaneClassCounters;
 
 impl Engine {
     /// A flow on a lane with classes whose class is to be said: that of a socket, with the receiver
@@ -36,7 +36,7 @@ impl Engine {
 
     /// What the classes of a lane did, where its discipline has such.
     #[must_use]
-    pub fn classes(&self, lane: Lane) -> Option<Classes> {
+    pub fn classes(&self, lane: Lane) -> Option<LaneClassCounters> {
         self.network.core.net.lanes.chains[lane.index()].classes()
     }
 

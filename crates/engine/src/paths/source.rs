@@ -2,7 +2,7 @@
 
 use windtunnel_model::flow::FlowTerms;
 use windtunnel_model::profile::PropertySetting;
-use windtunnel_model::{Lane, LinkPatch, PortId, Span, Time};
+use windtunnel_model::{DropReason, Lane, LinkPatch, PortId, Span, Time};
 use windtunnel_sharing::{DemandEstimator, FlowId, FlowPeriodUsage};
 use windtunnel_wire::flow::FiveTuple;
 use windtunnel_wire::packet::ParsedPacket;
@@ -11,7 +11,6 @@ use super::traffic::{FlowSignal, PERIOD};
 use super::virtual_clock::PathHop;
 use super::{Bottleneck, PacketCourse, PathModel, ShapedPath, shaper_profile};
 use crate::chain::{ElementChain, ElementChainRole, LaneLocation, Pacing};
-use crate::counters::DropReason;
 use crate::element::RngKey;
 use crate::engine::Core;
 use crate::engine::ImmediateDeparture;

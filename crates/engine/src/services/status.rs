@@ -5,6 +5,7 @@ use core::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 use windtunnel_model::plan::{LoadBalancingPolicy, ServicePort};
+use windtunnel_model::word::ServiceFlowState;
 use windtunnel_model::{NodeId, RouterId, ServiceId, Time};
 
 use super::call::{CallKind, ServicePacketHeader, unmapped};
@@ -35,23 +36,9 @@ pub struct PinnedFlow {
     /// The replica's node.
     pub replica: NodeId,
     /// What it is doing.
-    pub state: PinnedState,
+    pub state: ServiceFlowState,
     /// Milliseconds since its last packet, to about one.
     pub silent_ms: u64,
-}
-
-/// What a flow is doing, as its client's packets show it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PinnedState {
-    /// TCP: the client has sent SYNs only.
-    Opening,
-    /// TCP: it has acknowledged something.
-    Open,
-    /// TCP: an end has sent FIN or RST.
-    Closing,
-    /// UDP.
-    Flow,
 }
 
 impl ServiceRedirector {

@@ -5,13 +5,12 @@ use alloc::vec::Vec;
 
 use windtunnel_model::plan::EventAction;
 use windtunnel_model::state::LaneChange;
-use windtunnel_model::{Lane, NetworkVertex, Plan, Span, Time};
+use windtunnel_model::{DropReason, Lane, NetworkVertex, Plan, Span, Time};
 use windtunnel_wire::icmp::{self, IcmpErrorReply};
 use windtunnel_wire::vnet;
 
 use crate::buffer::{PacketBuf, PacketBufferPool};
 use crate::chain::{ElementChain, ElementChainRole, LaneContext, LaneLocation, TooBig};
-use crate::counters::DropReason;
 use crate::element::RngKey;
 use crate::element::trace::TraceSet;
 use crate::engine::QueueingModel;

@@ -1,9 +1,9 @@
 //! Changes of a running network.
 
-use windtunnel_engine::{DropReason, LostReports};
+use windtunnel_engine::LostReports;
 use windtunnel_model::plan::{EventAction, PartitionMode};
 use windtunnel_model::profile::{Jitter, PropertySetting};
-use windtunnel_model::{LinkPatch, LinkProfile, Rate, Span};
+use windtunnel_model::{DropReason, LinkPatch, LinkProfile, Rate, Span};
 
 use crate::support::{MS, Net, Topology, US, delayed, pair, partition, path, rated, up};
 

@@ -2,9 +2,8 @@
 
 use std::collections::VecDeque;
 
-use windtunnel_engine::DropReason;
 use windtunnel_model::profile::{CodelParameters, QueueDiscipline, QueueLimit};
-use windtunnel_model::{LinkProfile, Packets, Span};
+use windtunnel_model::{DropReason, LinkProfile, Packets, Span};
 use windtunnel_wire::{build, ecn, vnet};
 
 use crate::support::{MS, Net, pair, rated};

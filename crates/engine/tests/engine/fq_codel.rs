@@ -3,11 +3,10 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use windtunnel_engine::DropReason;
 use windtunnel_model::profile::{
     CodelParameters, FairBy, FlowQueues, HostFairParameters, QueueDiscipline, QueueLimit,
 };
-use windtunnel_model::{LinkPatch, LinkProfile, Packets, Span};
+use windtunnel_model::{DropReason, LinkPatch, LinkProfile, Packets, Span};
 use windtunnel_wire::{build, vnet};
 
 use crate::support::{MS, Net, pair, rated, up};

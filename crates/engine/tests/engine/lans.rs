@@ -4,10 +4,11 @@ mod routers;
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use windtunnel_engine::DropReason;
 use windtunnel_model::plan::{EventAction, PartitionMode};
 use windtunnel_model::profile::LossModel;
-use windtunnel_model::{Lane, LinkDirection, LinkId, LinkProfile, NetworkVertex, Plan, Span};
+use windtunnel_model::{
+    DropReason, Lane, LinkDirection, LinkId, LinkProfile, NetworkVertex, Plan, Span,
+};
 use windtunnel_wire::arp::{self, ArpPacket};
 use windtunnel_wire::{build, ethernet, vnet};
 

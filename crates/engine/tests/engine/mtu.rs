@@ -2,8 +2,7 @@
 
 use std::net::IpAddr;
 
-use windtunnel_engine::DropReason;
-use windtunnel_model::{LinkProfile, Span};
+use windtunnel_model::{DropReason, LinkProfile, Span};
 use windtunnel_wire::packet::ParsedPacket;
 use windtunnel_wire::segment::PacketTrain;
 use windtunnel_wire::{build, checksum, fragment, icmp, vnet};

@@ -2,10 +2,9 @@
 
 use std::collections::VecDeque;
 
-use windtunnel_engine::DropReason;
 use windtunnel_model::profile::{Pi2Parameters, QueueDiscipline, QueueLimit};
 use windtunnel_model::random::RandomStream;
-use windtunnel_model::{LinkDirection, LinkProfile, Packets};
+use windtunnel_model::{DropReason, LinkDirection, LinkProfile, Packets};
 
 use crate::pie::{
     Judge, arrivals, assert_marks_then_drops, assert_no_timer_when_idle, assert_settles, departures,

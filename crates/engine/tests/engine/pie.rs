@@ -3,10 +3,9 @@
 
 use std::collections::VecDeque;
 
-use windtunnel_engine::DropReason;
 use windtunnel_model::profile::{PieParameters, QueueDiscipline, QueueLimit};
 use windtunnel_model::random::RandomStream;
-use windtunnel_model::{LinkDirection, LinkProfile, Packets, Span};
+use windtunnel_model::{DropReason, LinkDirection, LinkProfile, Packets, Span};
 use windtunnel_wire::{build, ecn, vnet};
 
 use crate::support::{MS, Net, pair, rated};

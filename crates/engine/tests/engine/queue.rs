@@ -1,8 +1,7 @@
 //! Queue limits and which packets are dropped.
 
-use windtunnel_engine::DropReason;
 use windtunnel_model::profile::{PropertySetting, QueueDiscipline, QueueLimit};
-use windtunnel_model::{Bytes, LinkPatch, LinkProfile, Packets, Span};
+use windtunnel_model::{Bytes, DropReason, LinkPatch, LinkProfile, Packets, Span};
 use windtunnel_wire::vnet;
 
 use crate::support::{MS, Net, pair, rated, up};

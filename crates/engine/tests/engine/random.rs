@@ -1,9 +1,8 @@
 //! Loss, duplication and corruption, and what their random numbers depend on.
 
-use windtunnel_engine::DropReason;
 use windtunnel_model::profile::{GilbertElliott, LossModel};
 use windtunnel_model::random::RandomStream;
-use windtunnel_model::{LinkDirection, LinkProfile, Plan, Probability};
+use windtunnel_model::{DropReason, LinkDirection, LinkProfile, Plan, Probability};
 use windtunnel_wire::{checksum, vnet};
 
 use crate::support::{MS, Net, Topology, pair, rated};

@@ -1,10 +1,9 @@
 //! RED against a transcription of Floyd and Jacobson 1993, figure 2, in floating point, and against
 //! the distances between drops that it promises.
 
-use windtunnel_engine::DropReason;
 use windtunnel_model::profile::{QueueDiscipline, QueueLimit, RedParameters};
 use windtunnel_model::random::RandomStream;
-use windtunnel_model::{Bytes, LinkDirection, LinkProfile, Packets, Probability};
+use windtunnel_model::{Bytes, DropReason, LinkDirection, LinkProfile, Packets, Probability};
 use windtunnel_wire::{build, ecn, vnet};
 
 use crate::support::{MS, Net, pair, rated};

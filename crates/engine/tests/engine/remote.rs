@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::Range;
 
-use windtunnel_engine::{DropReason, Engine, EngineLimits};
+use windtunnel_engine::{Engine, EngineLimits};
 use windtunnel_model::flow::{ActiveFlow, FlowChange, FlowKey, FlowTerms};
 use windtunnel_model::plan::{BandwidthSharing, EventAction, LinkChange, NetworkModel};
 use windtunnel_model::profile::PropertySetting;
-use windtunnel_model::{LinkPatch, LinkProfile, NodeId, Plan, Rate, Span};
+use windtunnel_model::{DropReason, LinkPatch, LinkProfile, NodeId, Plan, Rate, Span};
 use windtunnel_wire::build;
 
 use crate::parts::{at, dumbbell, engine, news, outputs, send, udp};

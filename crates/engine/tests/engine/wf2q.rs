@@ -6,9 +6,9 @@ mod laws;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use windtunnel_engine::{Classes, DropReason, SenderClass};
+use windtunnel_engine::{LaneClassCounters, SenderClass};
 use windtunnel_model::profile::{QueueDiscipline, QueueLimit, SendShare, Wf2qParameters};
-use windtunnel_model::{LinkPatch, LinkProfile, Packets, Rate, Time};
+use windtunnel_model::{DropReason, LinkPatch, LinkProfile, Packets, Rate, Time};
 use windtunnel_wire::flow::FiveTuple;
 use windtunnel_wire::{build, vnet};
 
@@ -93,7 +93,7 @@ impl Link {
         outs.map(one).collect()
     }
 
-    fn classes(&self) -> Classes {
+    fn classes(&self) -> LaneClassCounters {
         self.net.engine.classes(up(0)).unwrap()
     }
 }
@@ -268,7 +268,7 @@ fn what_has_no_owner_is_counted_and_shares_as_the_rest_does() {
     link.answer(0, |_| None);
     (0..9).for_each(|_| link.send(0, 0, 0, 1000));
     link.net.finish();
-    let Classes { counters, ownership } = link.classes();
+    let LaneClassCounters { counters, ownership } = link.classes();
     assert_eq!((counters[0].packets, counters[1].packets), (0, 10));
     assert_eq!((ownership.asked.packets, ownership.unowned.packets), (1, 9));
     assert_eq!(ownership.unowned.bytes, 9000);
@@ -308,7 +308,7 @@ fn datagrams_of_one_socket_are_each_in_the_class_of_their_sender() {
         assert_eq!(out.number, next[out.class], "a sender's datagrams keep their order");
         next[out.class] += 1;
     }
-    let Classes { counters, ownership } = link.classes();
+    let LaneClassCounters { counters, ownership } = link.classes();
     assert_eq!(counters.iter().map(|it| it.packets).collect::<Vec<_>>(), [600, 600, 0]);
     assert_eq!((ownership.attributed.packets, ownership.attributed.bytes), (1200, 900_000));
     assert_eq!(
@@ -325,7 +325,7 @@ fn a_datagram_whose_sender_is_not_known_is_of_its_flows_class_and_counted() {
         link.send_shared(0, SenderClass::Unknown, (1, number), 500);
     }
     link.net.finish();
-    let Classes { counters, ownership } = link.classes();
+    let LaneClassCounters { counters, ownership } = link.classes();
     assert_eq!(counters.iter().map(|it| it.packets).collect::<Vec<_>>(), [10, 0, 10]);
     assert_eq!((ownership.attributed.packets, ownership.unattributed.packets), (10, 10));
     assert_eq!(ownership.unattributed.bytes, 5000);

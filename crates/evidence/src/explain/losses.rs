@@ -1,19 +1,25 @@
 //! Packets that were dropped, and the copies that were sent in their place.
 
+use serde::Serialize;
+
 use super::acks::AckTimeline;
 use super::route::FlowDirectionRoute;
 use crate::history::{DirectedLinkEnds, EndpointRole, FlowHistory, PacketKind, TcpSample};
 
 /// How the sender noticed that a packet was lost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum LossDetectionMethod {
     /// The retransmission timer ran out (RFC 6298).
+    #[serde(rename = "retransmission timeout")]
     Timeout,
     /// Acknowledgements showed it (RFC 5681, 8985).
+    #[serde(rename = "fast retransmit")]
     FastRetransmit,
     /// A probe for loss at the tail (RFC 8985, section 7).
+    #[serde(rename = "tail loss probe")]
     Probe,
     /// The program sent again.
+    #[serde(rename = "sent again by the program")]
     Program,
 }
 

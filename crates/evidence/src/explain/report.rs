@@ -7,7 +7,7 @@ use windtunnel_model::plan::IpTransport;
 use windtunnel_model::word::StateWord;
 
 use super::part::LatencyComponent;
-use super::{Explanation, PacketRetransmission, explain};
+use super::{Explanation, LossDetectionMethod, PacketRetransmission, RequestKind, explain};
 use crate::evidence::RecordedRun;
 use crate::file::LaneName;
 use crate::flows::{GlobalFlow, TCP, UDP};
@@ -48,7 +48,7 @@ pub struct PartName {
     pub meaning: &'static str,
     /// `client` or `server`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub side: Option<&'static str>,
+    pub side: Option<EndpointRole>,
     /// The direction of a link.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lane: Option<LaneName>,
@@ -59,12 +59,12 @@ pub struct PartName {
 pub struct RequestReport {
     /// FLOW:NUMBER, as `--request` takes it.
     pub request: String,
-    pub kind: &'static str,
+    pub kind: RequestKind,
     pub protocol: StateWord<IpTransport>,
     pub client: String,
     pub server: String,
     /// Who asked.
-    pub from: &'static str,
+    pub from: EndpointRole,
     /// Since the run began.
     pub begin_ns: u64,
     pub duration_ns: u64,
@@ -100,12 +100,12 @@ pub struct TimelinePart {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LossReport {
     /// Who sent it.
-    pub sender: &'static str,
+    pub sender: EndpointRole,
     pub offset: u64,
     /// Since the run began, like the other times.
     pub sent_ns: u64,
     pub resent_ns: u64,
-    pub notice: &'static str,
+    pub notice: LossDetectionMethod,
     /// Where, when and why it was dropped, if a recorded lane did that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dropped: Option<DropReport>,
@@ -253,11 +253,11 @@ impl LatencyBreakdownBuilder<'_> {
         });
         RequestReport {
             request: format!("{}:{}", explained.flow, explained.number),
-            kind: explained.kind.name(),
+            kind: explained.kind,
             protocol: flow.protocol_name().into(),
             client,
             server,
-            from: explained.from.name(),
+            from: explained.from,
             begin_ns: self.since(explained.begin),
             duration_ns: explained.duration_ns(),
             asked: explained.asked,
@@ -273,7 +273,7 @@ impl LatencyBreakdownBuilder<'_> {
     }
 
     fn part(&self, part: LatencyComponent) -> PartName {
-        let side = part.side().map(EndpointRole::name);
+        let side = part.side();
         let lane = part.lane().map(|lane| self.lane(lane));
         PartName { part: part.name(), meaning: part.meaning(), side, lane }
     }
@@ -290,11 +290,11 @@ impl LatencyBreakdownBuilder<'_> {
             known.cloned().unwrap_or_else(|| format!("reason {number}"))
         };
         LossReport {
-            sender: loss.sender.name(),
+            sender: loss.sender,
             offset: loss.offset,
             sent_ns: self.since(loss.sent_at),
             resent_ns: self.since(loss.resent_at),
-            notice: loss.notice.name(),
+            notice: loss.notice,
             dropped: loss.dropped.map(|(lane, at, number)| DropReport {
                 lane: self.lane(lane),
                 reason: reason(number),

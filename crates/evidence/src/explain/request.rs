@@ -4,15 +4,19 @@
 //! that nothing answers, and those that nothing asked for, are messages: a message ends where all
 //! of it has been read by the other side before the sender writes again.
 
+use serde::Serialize;
+
 use super::program::SocketCallHistory;
 use crate::history::EndpointRole;
 
 /// What a request is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum RequestKind {
     /// The set-up of the connection.
     Connect,
     /// Bytes of the client and those that answer them.
+    #[serde(rename = "request")]
     Exchange,
     /// Bytes of one side that the other does not answer.
     Message,

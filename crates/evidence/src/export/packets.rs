@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use windtunnel_model::record::Kind;
 
 use super::offers::PendingLaneOffers;
-use super::pcapng::{self, Heading, PcapngInterface, PcapngPacket};
+use super::pcapng::{self, CapturedPacketDirection, PcapngInterface, PcapngPacket};
 use crate::file::LaneName;
 use crate::rows::is_packet;
 use crate::{AttributedRecord, RecordedRun};
@@ -36,10 +36,10 @@ pub enum CapturePointSelection {
 }
 
 /// What happens to a packet at a lane, each an interface of its own.
-const POINTS: [(Kind, &str, Heading); 3] = [
-    (Kind::Offered, "offered", Heading::Outbound),
-    (Kind::Delivered, "delivered", Heading::Inbound),
-    (Kind::Dropped, "dropped", Heading::Outbound),
+const POINTS: [(Kind, &str, CapturedPacketDirection); 3] = [
+    (Kind::Offered, "offered", CapturedPacketDirection::Outbound),
+    (Kind::Delivered, "delivered", CapturedPacketDirection::Inbound),
+    (Kind::Dropped, "dropped", CapturedPacketDirection::Outbound),
 ];
 
 const COMMENT: &str = "Made from records of Windtunnel. Packets have no payload, and no headers were \
@@ -125,7 +125,7 @@ struct CapturePointKey {
 #[derive(Debug, Clone, Copy)]
 struct CaptureInterface {
     number: u32,
-    heading: Heading,
+    heading: CapturedPacketDirection,
 }
 
 fn interfaces(

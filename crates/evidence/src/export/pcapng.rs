@@ -20,13 +20,13 @@ pub struct PcapngPacket<'a> {
     pub bytes: &'a [u8],
     /// Bytes that it had.
     pub original_bytes: u32,
-    pub direction: Option<Heading>,
+    pub direction: Option<CapturedPacketDirection>,
     pub comment: Option<&'a str>,
 }
 
 /// From the interface's point of view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Heading {
+pub enum CapturedPacketDirection {
     Inbound,
     Outbound,
 }
@@ -75,7 +75,7 @@ pub fn packet(out: &mut Vec<u8>, packet: &PcapngPacket<'_>) {
             option(body, 1, comment.as_bytes());
         }
         if let Some(heading) = packet.direction {
-            let bits: u32 = if heading == Heading::Inbound { 1 } else { 2 };
+            let bits: u32 = if heading == CapturedPacketDirection::Inbound { 1 } else { 2 };
             option(body, 2, &bits.to_le_bytes());
         }
         if packet.comment.is_some() || packet.direction.is_some() {

@@ -24,7 +24,7 @@ use super::offers::PendingLaneOffers;
 use crate::rows::{self, RecordFormatter};
 use crate::{AttributedRecord, RecordedRun};
 use arrows::TimelineArrows;
-use writer::{ChromeTraceEvent, ChromeTraceEventQueue};
+use writer::{ChromeTraceEvent, ChromeTraceEventQueue, ChromeTracePhase};
 
 /// Writes the records as a timeline.
 ///
@@ -105,7 +105,8 @@ impl ChromeTraceExporter<'_> {
         let end = record.time + duration;
         let thread = self.track(process, &track, record.time, end);
         let result = rows::signed(record.args[2]);
-        let mut event = ChromeTraceEvent::new("X", call, record.time, process, thread);
+        let mut event =
+            ChromeTraceEvent::new(ChromeTracePhase::Complete, call, record.time, process, thread);
         event.duration_ns = Some(duration);
         event.argument("offset", u64::from(record.args[0]).to_string());
         event.argument("asked", u64::from(record.args[1]).to_string());
@@ -136,7 +137,7 @@ impl ChromeTraceExporter<'_> {
         let member = self.evidence.origin_of(entry).member;
         self.offers.offered(member, entry, number);
         self.waiting.insert(number, process);
-        self.span("b", "queue", entry, entry.record.time, number);
+        self.span(ChromeTracePhase::AsyncBegin, "queue", entry, entry.record.time, number);
     }
 
     /// The packet leaves the queue.
@@ -144,7 +145,7 @@ impl ChromeTraceExporter<'_> {
         let member = self.evidence.origin_of(entry).member;
         if let Some((offer, true)) = self.offers.take(member, entry) {
             self.waiting.remove(&offer.number);
-            self.span("e", "queue", entry, entry.record.time, offer.number);
+            self.span(ChromeTracePhase::AsyncEnd, "queue", entry, entry.record.time, offer.number);
         }
     }
 
@@ -153,14 +154,19 @@ impl ChromeTraceExporter<'_> {
         let record = &entry.record;
         let (process, end) = (self.link(entry), record.time + u64::from(record.args[3]));
         let thread = self.track(process, &self.lane_name(entry, "transmission"), record.time, end);
-        let mut event =
-            ChromeTraceEvent::new("X", &self.packet_name(entry), record.time, process, thread);
+        let mut event = ChromeTraceEvent::new(
+            ChromeTracePhase::Complete,
+            &self.packet_name(entry),
+            record.time,
+            process,
+            thread,
+        );
         event.duration_ns = Some(u64::from(record.args[3]));
         event.argument("offset", record.args[0].to_string());
         event.argument("length", record.args[1].to_string());
         self.events.put(event);
         for number in self.arrows.of_packet(entry) {
-            self.arrow("t", record.time, number, process, thread);
+            self.arrow(ChromeTracePhase::FlowStep, record.time, number, process, thread);
         }
     }
 
@@ -170,8 +176,13 @@ impl ChromeTraceExporter<'_> {
         let begin = record.time.saturating_sub(record.args[3].into());
         let process = self.link(entry);
         let thread = self.track(process, &self.lane_name(entry, "propagation"), begin, record.time);
-        let mut event =
-            ChromeTraceEvent::new("X", &self.packet_name(entry), begin, process, thread);
+        let mut event = ChromeTraceEvent::new(
+            ChromeTracePhase::Complete,
+            &self.packet_name(entry),
+            begin,
+            process,
+            thread,
+        );
         event.duration_ns = Some(record.time - begin);
         event.argument("offset", record.args[0].to_string());
         event.argument("length", record.args[1].to_string());
@@ -184,8 +195,13 @@ impl ChromeTraceExporter<'_> {
         let reason = self.rows.reason(entry).unwrap_or("?");
         let time = entry.record.time;
         let thread = self.track(process, &self.lane_name(entry, "transmission"), time, time);
-        let mut event =
-            ChromeTraceEvent::new("i", &format!("dropped: {reason}"), time, process, thread);
+        let mut event = ChromeTraceEvent::new(
+            ChromeTracePhase::Instant,
+            &format!("dropped: {reason}"),
+            time,
+            process,
+            thread,
+        );
         event.argument("offset", entry.record.args[0].to_string());
         event.argument("length", entry.record.args[1].to_string());
         self.events.put(event);
@@ -196,7 +212,13 @@ impl ChromeTraceExporter<'_> {
         let Some(flow) = entry.flow() else { return };
         for (name, value) in [("cwnd", entry.record.args[0]), ("srtt_us", entry.record.args[2])] {
             let name = format!("{name} #{flow}");
-            let mut event = ChromeTraceEvent::new("C", &name, entry.record.time, process, 0);
+            let mut event = ChromeTraceEvent::new(
+                ChromeTracePhase::Counter,
+                &name,
+                entry.record.time,
+                process,
+                0,
+            );
             event.argument("value", value.to_string());
             self.events.put(event);
         }
@@ -205,13 +227,20 @@ impl ChromeTraceExporter<'_> {
     fn lost(&mut self, entry: &AttributedRecord) {
         let process = self.node(entry);
         let name = format!("{} events lost", entry.record.wide(2));
-        self.events.put(ChromeTraceEvent::new("i", &name, entry.record.time, process, 0));
+        self.events.put(ChromeTraceEvent::new(
+            ChromeTracePhase::Instant,
+            &name,
+            entry.record.time,
+            process,
+            0,
+        ));
     }
 
     /// What is in a queue when the records end.
     fn finish(&mut self, last: u64) {
         for (number, process) in std::mem::take(&mut self.waiting) {
-            let mut event = ChromeTraceEvent::new("e", "queue", last, process, 0);
+            let mut event =
+                ChromeTraceEvent::new(ChromeTracePhase::AsyncEnd, "queue", last, process, 0);
             event.id = Some(number);
             self.events.put(event);
         }
@@ -219,7 +248,7 @@ impl ChromeTraceExporter<'_> {
 
     fn span(
         &mut self,
-        phase: &'static str,
+        phase: ChromeTracePhase,
         name: &str,
         entry: &AttributedRecord,
         time: u64,
@@ -228,14 +257,21 @@ impl ChromeTraceExporter<'_> {
         let process = self.link(entry);
         let mut event = ChromeTraceEvent::new(phase, name, time, process, 0);
         event.id = Some(number);
-        if phase == "b" {
+        if phase == ChromeTracePhase::AsyncBegin {
             event.argument("offset", entry.record.args[0].to_string());
             event.argument("length", entry.record.args[1].to_string());
         }
         self.events.put(event);
     }
 
-    fn arrow(&mut self, phase: &'static str, time: u64, number: u64, process: u32, thread: u32) {
+    fn arrow(
+        &mut self,
+        phase: ChromeTracePhase,
+        time: u64,
+        number: u64,
+        process: u32,
+        thread: u32,
+    ) {
         let mut event = ChromeTraceEvent::new(phase, "bytes", time, process, thread);
         event.id = Some(number);
         self.events.put(event);
@@ -261,9 +297,9 @@ impl ChromeTraceExporter<'_> {
         process
     }
 
-    fn lane_name(&self, entry: &AttributedRecord, phase: &str) -> String {
+    fn lane_name(&self, entry: &AttributedRecord, stage: &str) -> String {
         let lane = self.rows.lane(entry).map_or("?", |lane| lane.to.as_str());
-        format!("{phase} to {lane}")
+        format!("{stage} to {lane}")
     }
 
     fn packet_name(&self, entry: &AttributedRecord) -> String {

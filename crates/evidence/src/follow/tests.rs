@@ -1,15 +1,15 @@
 use windtunnel_model::record::{EventRecord, Kind};
 
-use super::{Follower, GrowingRecordFile, RateAccumulator};
+use super::{GrowingRecordFile, RateAccumulator, RecordFileFollower};
 use crate::AttributedRecord;
 use crate::evidence::tests::{ENGINE, conversation, header, load, packet};
 use crate::file::{FlowDirection, RecordFileWriter};
 use crate::rows::RecordFormatter;
 
 /// What comes of a file that grows by `step` bytes at a time.
-fn followed(bytes: &[u8], step: usize) -> (Follower, Vec<AttributedRecord>) {
+fn followed(bytes: &[u8], step: usize) -> (RecordFileFollower, Vec<AttributedRecord>) {
     let (mut follower, mut file, mut new) =
-        (Follower::new(), GrowingRecordFile::default(), Vec::new());
+        (RecordFileFollower::new(), GrowingRecordFile::default(), Vec::new());
     for piece in bytes.chunks(step) {
         follower.push(&mut file, piece, &mut new).unwrap();
     }
@@ -44,7 +44,7 @@ fn a_next_file_goes_on_and_a_missing_one_is_a_gap() {
         writer.begin(time, file);
         writer.add(time, ENGINE, &[packet(Kind::Offered, time, 1, 0, [0; 4])], file);
     }
-    let (mut follower, mut new) = (Follower::new(), Vec::new());
+    let (mut follower, mut new) = (RecordFileFollower::new(), Vec::new());
     for file in [&files[0], &files[2]] {
         follower.push(&mut GrowingRecordFile::default(), file, &mut new).unwrap();
     }
@@ -79,7 +79,7 @@ fn rates_are_those_of_the_interval() {
 
 #[test]
 fn a_file_of_something_else_is_refused_when_it_is_long_enough_to_know() {
-    let (mut follower, mut file) = (Follower::new(), GrowingRecordFile::default());
+    let (mut follower, mut file) = (RecordFileFollower::new(), GrowingRecordFile::default());
     assert!(follower.push(&mut file, b"half a he", &mut Vec::new()).is_ok());
     let more = vec![b'x'; 100];
     assert!(follower.push(&mut file, &more, &mut Vec::new()).is_err());

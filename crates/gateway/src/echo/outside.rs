@@ -22,7 +22,7 @@ pub(super) enum EchoSocket {
 impl EchoSocket {
     /// Opens a ping socket, or else a raw one, which uses `identifier`.
     pub(super) fn open(v6: bool, identifier: u16) -> io::Result<EchoSocket> {
-        let family = if v6 { ping::Family::V6 } else { ping::Family::V4 };
+        let family = if v6 { ping::PingFamily::V6 } else { ping::PingFamily::V4 };
         if let Ok(socket) = ping::PingSocket::open(family) {
             socket_error::keep(&socket, v6)?;
             return Ok(EchoSocket::Ping(socket));

@@ -8,7 +8,7 @@ use windtunnel_sys::clock;
 
 use super::{NAMES_PORT, Tcp};
 use crate::flows::ProxiedConnectionKey;
-use crate::log::FlowLine;
+use crate::log::{FlowLine, InternetFlowEnd, InternetFlowKind};
 use crate::names;
 use crate::poller::PollerToken;
 use crate::report::GatewayCounterUpdate;
@@ -41,7 +41,7 @@ impl Tcp {
         key: ProxiedConnectionKey,
         accepted: OwnedFd,
     ) {
-        let line = FlowLine::new("dns", key.client, key.server);
+        let line = FlowLine::new(InternetFlowKind::Dns, key.client, key.server);
         match context.policy.names() {
             Ok(()) => self.try_resolver(context, DnsTcpQuery::new(accepted, line)),
             Err(refusal) => {
@@ -72,7 +72,7 @@ impl Tcp {
                 Err(_) => {}
             }
         }
-        context.log.ended(&asking.line, "unanswered");
+        context.log.ended(&asking.line, InternetFlowEnd::Unanswered);
         socket::tear(asking.accepted);
     }
 
@@ -83,7 +83,7 @@ impl Tcp {
         socket: OwnedFd,
     ) {
         socket::made(&socket, asking.is_v6);
-        context.report.count(GatewayCounterUpdate::Flow("dns"));
+        context.report.count(GatewayCounterUpdate::Flow(InternetFlowKind::Dns));
         self.join(context, SplicedConnectionPair::new(asking.accepted, socket, asking.line, None));
     }
 

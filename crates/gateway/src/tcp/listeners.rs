@@ -8,10 +8,10 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
 
+use crate::log::FAILED;
 use crate::poller::PollerToken;
 use crate::report::GatewayCounterUpdate;
 use crate::socket;
-use crate::splice::FAILED;
 use crate::worker::GatewayContext;
 
 /// Listeners inside.

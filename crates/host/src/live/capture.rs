@@ -12,19 +12,20 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-use windtunnel_control::{CaptureResult, ControlReply};
+use windtunnel_control::CaptureResult;
 use windtunnel_sys::poll::{self, EventFd as Wake, PollFd, PollFlags};
 
 use super::connections::ControlConnectionTable;
 use super::context::RunContext;
 use super::journal::Journal;
 use super::network::NetworkController;
+use super::outcome::AnswerPromise;
 use super::refusal::RequestRefusal;
 use places::capture_places;
 use windtunnel_dataplane::PacketLoopCommand;
 use windtunnel_dataplane::tap::{
-    CaptureCounters, CaptureOutcome, CapturePoint, CaptureRequest, CaptureStopReason, ROOM_BYTES,
-    Tap,
+    CaptureCounters, CaptureOutcome, CapturePoint, CaptureRequest, CaptureStopReason, CaptureTap,
+    ROOM_BYTES,
 };
 
 /// The captures of a run.
@@ -123,12 +124,12 @@ impl CaptureController {
         &self,
         client: u64,
         network: &NetworkController,
-    ) -> Result<(), RequestRefusal> {
+    ) -> Result<AnswerPromise<CaptureResult>, RequestRefusal> {
         let to = CaptureDestination::Client(client);
         let running = self.running.iter().find(|it| it.to == to);
         let number = running.ok_or_else(|| "this connection captures nothing".to_owned())?.number;
         network.order(PacketLoopCommand::EndCapture(number));
-        Ok(())
+        Ok(AnswerPromise::new())
     }
 
     /// Captures each place to a file in the run folder, from now on.
@@ -181,7 +182,7 @@ impl CaptureController {
             let _ = sender.send(outcome);
             let _ = wake.raise();
         };
-        let (tap, counts) = Tap::start(&wanted, out, done)
+        let (tap, counts) = CaptureTap::start(&wanted, out, done)
             .map_err(|error| format!("cannot start a thread for the capture: {error}"))?;
         self.running.push(ActiveCapture { number, place: name.to_owned(), to, counts });
         source.network.capture(tap);
@@ -242,7 +243,7 @@ impl CaptureController {
                 _ => None,
             };
             let result = CaptureResult { packets, lost, reader_gone, failure };
-            connections.reply(client, &ControlReply::Captured(result));
+            connections.answer(client, result);
         }
         let text = missing(&place, outcome)?;
         let sentences = match to {

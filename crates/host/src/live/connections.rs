@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use windtunnel_control::{ConnectionInput, ControlConnection, ControlListener, ControlReply};
+use windtunnel_control::{
+    CommandProgress, ConnectionInput, ControlConnection, ControlListener, ControlReply,
+    RequestAnswer,
+};
 use windtunnel_model::{Span, Time};
 use windtunnel_node::{NodeInitRequest, ProgramSpawnRequest};
 use windtunnel_sys::poll::PollFlags;
@@ -13,6 +16,7 @@ use windtunnel_trace::event::EventLogEntryKind;
 
 use super::context::RunContext;
 use super::nodes::RunNodeTable;
+use super::outcome::AnswerPromise;
 use super::programs::reason;
 use super::refusal::{RequestRefusal, find_node};
 use windtunnel_dataplane::now;
@@ -166,7 +170,7 @@ impl ControlConnectionTable {
         node: &str,
         mut spawn: ProgramSpawnRequest,
         descriptors: &[OwnedFd],
-    ) -> Result<(), RequestRefusal> {
+    ) -> Result<AnswerPromise<CommandProgress>, RequestRefusal> {
         let [input, output, error] = descriptors else {
             return Err("exec needs three descriptors".to_owned().into());
         };
@@ -186,7 +190,7 @@ impl ControlConnectionTable {
         }
         let node = cx.nodes.name(node).to_owned();
         cx.journal.log(None, EventLogEntryKind::Executed { node, argv });
-        Ok(())
+        Ok(AnswerPromise::new())
     }
 
     /// Sends a signal to the command that runs for a client.
@@ -211,7 +215,7 @@ impl ControlConnectionTable {
 
     pub(super) fn started(&mut self, command: u64, pid: u32) {
         let pid = i32::try_from(pid).unwrap_or(0);
-        self.reply(command, &ControlReply::Started { pid });
+        self.answer(command, CommandProgress::Started { pid });
     }
 
     /// A command did not run: its node could not start it, or it is nothing that can be run.
@@ -220,13 +224,13 @@ impl ControlConnectionTable {
         // The codes of shells.
         let exit = by_program.then_some(if not_found { 127 } else { 126 });
         let message = reason(message, errno);
-        self.reply(command, &ControlReply::NotRun { message, exit });
+        self.answer(command, CommandProgress::NotRun { message, exit });
         self.forget_command(command);
     }
 
     pub(super) fn exited(&mut self, command: u64, code: u8) {
         self.abandoned.retain(|(_, _, id)| *id != command);
-        self.reply(command, &ControlReply::Exited { code });
+        self.answer(command, CommandProgress::Exited { code });
         self.forget_command(command);
     }
 
@@ -240,7 +244,21 @@ impl ControlConnectionTable {
         self.abandoned.retain(|(at, ..)| *at > time);
     }
 
-    pub(super) fn reply(&mut self, id: u64, reply: &ControlReply) {
+    /// Answers what a client has asked.
+    pub(super) fn answer<A: RequestAnswer>(&mut self, id: u64, answer: A) {
+        self.reply(id, &answer.into_reply());
+    }
+
+    pub(super) fn refuse(&mut self, id: u64, refusal: RequestRefusal) {
+        self.reply(id, &refusal.into_reply());
+    }
+
+    /// Says that what a client has named is on another machine of the run.
+    pub(super) fn refer_elsewhere(&mut self, id: u64) {
+        self.reply(id, &ControlReply::Elsewhere);
+    }
+
+    fn reply(&mut self, id: u64, reply: &ControlReply) {
         // A client that does not read replies is treated as gone when its connection closes.
         if let Some(open) = self.open.get_mut(&id) {
             let _ = open.connection.reply(reply);

@@ -191,7 +191,7 @@ impl LimitController<'_> {
 fn event_of(node: String, resource: Resource, asked: u64) -> EventLogEntryKind {
     match resource {
         Resource::Cpu => EventLogEntryKind::CpuSet { node, cpus: asked as f64 / 1000.0 },
-        other => EventLogEntryKind::LimitSet { node, limit: other.to_string(), value: asked },
+        other => EventLogEntryKind::LimitSet { node, limit: other.into(), value: asked },
     }
 }
 
@@ -203,7 +203,7 @@ fn log(cx: &RunContext, reached: &[(ResourceLimitOwner, LimitHit)]) {
             Resource::Memory => Bytes(hit.asked).to_string(),
             _ => hit.asked.to_string(),
         };
-        let (program, limit, ended) = (hit.program, hit.resource.to_string(), hit.ended);
+        let (program, limit, ended) = (hit.program, hit.resource.into(), hit.ended);
         let names = hit.names.clone();
         cx.journal.log(
             None,

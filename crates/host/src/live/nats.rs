@@ -21,7 +21,7 @@ impl RunInspector<'_> {
         let count = |held: usize| u64::try_from(held).unwrap_or(u64::MAX);
         NatStatus {
             router: plan.routers[tally.router.index()].name.clone(),
-            r#type: nat.map_or_else(String::new, |nat| nat.type_name().to_owned()),
+            r#type: nat.map(|nat| nat.nat_type().into()).unwrap_or_default(),
             mappings_made: tally.counters.mappings_made,
             mappings_held: count(tally.held.0),
             sessions_held: count(tally.held.1),

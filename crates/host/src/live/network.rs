@@ -17,7 +17,7 @@ use super::links::LinkStates;
 use super::punctuality::ScheduledOccurrence;
 use super::services::service_events;
 use windtunnel_dataplane::receive_queue::ReceiveQueue;
-use windtunnel_dataplane::tap::Tap;
+use windtunnel_dataplane::tap::CaptureTap;
 use windtunnel_dataplane::{ChangeOrigin, Dataplane, PacketLoopCommand, RedirectionsNow, Tally};
 
 /// A packet loop that takes longer for a turn is stuck.
@@ -117,7 +117,7 @@ impl NetworkController {
     }
 
     /// Captures frames from now on: no packet is later and not seen.
-    pub(super) fn capture(&self, tap: Tap) {
+    pub(super) fn capture(&self, tap: CaptureTap) {
         let (done, wait) = channel();
         self.order(PacketLoopCommand::Capture { tap: Box::new(tap), done });
         // A packet loop that has ended ends its captures, too.

@@ -1,14 +1,15 @@
 //! Changes and events that are ordered from outside: done now or later, and answered when done.
 
-use windtunnel_control::LaneChoice;
+use windtunnel_control::{EventInjectionResult, LaneChoice};
 use windtunnel_model::plan::{EventAction, LinkChange, ScheduledEvent as Planned};
 use windtunnel_model::{LinkPatch, Span};
 
-use super::answers::{DeferredReplies, DeferredReplyBody};
+use super::answers::DeferredReplies;
 use super::connections::ControlConnectionTable;
 use super::context::RunContext;
 use super::membership::AgentMembership;
 use super::network::NetworkController;
+use super::outcome::AnswerPromise;
 use super::programs::ProgramExecution;
 use super::refusal::{RequestRefusal, check_events, find_lanes};
 use super::services::{ServiceMonitor, ServiceRegistrar};
@@ -31,14 +32,13 @@ impl OrderExecutor<'_> {
         client: u64,
         lanes: &LaneChoice,
         patch: &LinkPatch,
-    ) -> Result<(), RequestRefusal> {
+    ) -> Result<AnswerPromise<()>, RequestRefusal> {
         let lanes = find_lanes(&self.cx.plan, lanes)?;
         let patches = lanes.into_iter().map(|lane| (lane, patch.clone())).collect();
         let change = LinkChange { patches, state: Vec::new() };
         let action = EventAction::Link(change.clone());
         self.cx.plan.validate_action(&action).map_err(|error| error.to_string())?;
-        self.change_links(client, change);
-        Ok(())
+        Ok(self.change_links(client, change))
     }
 
     /// Takes directions of a link up or down.
@@ -47,21 +47,21 @@ impl OrderExecutor<'_> {
         client: u64,
         lanes: &LaneChoice,
         up: bool,
-    ) -> Result<(), RequestRefusal> {
+    ) -> Result<AnswerPromise<()>, RequestRefusal> {
         let lanes = find_lanes(&self.cx.plan, lanes)?;
         let state = lanes.into_iter().map(|lane| (lane, up)).collect();
-        self.change_links(client, LinkChange { patches: Vec::new(), state });
-        Ok(())
+        Ok(self.change_links(client, LinkChange { patches: Vec::new(), state }))
     }
 
     /// Changes links. The answer follows when the packet loop has done it.
-    fn change_links(&mut self, client: u64, change: LinkChange) {
-        self.answers.wait_for(client, 1, DeferredReplyBody::Done);
+    fn change_links(&mut self, client: u64, change: LinkChange) -> AnswerPromise<()> {
+        let promise = self.answers.wait_for(client, 1, ());
         let (action, at) = (EventAction::Link(change), self.soonest());
         if let Some(at) = at {
             self.share(at, &action);
         }
         self.change_at(action, at, Some(client));
+        promise
     }
 
     /// Does what was ordered on another machine, at the same time of the run.
@@ -82,21 +82,24 @@ impl OrderExecutor<'_> {
         &mut self,
         client: u64,
         planned: Vec<Planned>,
-    ) -> Result<(), RequestRefusal> {
+    ) -> Result<AnswerPromise<EventInjectionResult>, RequestRefusal> {
         check_events(&self.cx.plan, &planned)?;
-        match self.soonest() {
+        Ok(match self.soonest() {
             Some(began) => self.happen_everywhere(client, planned, began),
             None => self.happen_here(client, planned),
-        }
-        Ok(())
+        })
     }
 
-    fn happen_here(&mut self, client: u64, planned: Vec<Planned>) {
+    fn happen_here(
+        &mut self,
+        client: u64,
+        planned: Vec<Planned>,
+    ) -> AnswerPromise<EventInjectionResult> {
         let began = self.cx.journal.elapsed();
         let changes = |event: &&Planned| !event.action.is_about_programs();
         let left = planned.iter().filter(|event| event.at.is_zero()).filter(changes).count();
         let later = planned.iter().filter(|it| !it.at.is_zero());
-        self.answers.wait_for_events(client, left, began, later);
+        let promise = self.answers.wait_for_events(client, left, began, later);
         let mut events = Vec::new();
         for Planned { at, action } in planned {
             let intended = began + at;
@@ -111,15 +114,21 @@ impl OrderExecutor<'_> {
             }
         }
         self.answers.answer_with(client, events, 0, self.connections);
+        promise
     }
 
     /// On several machines, `began` is when all of them know. What is to be done to programs is
     /// logged by the machine that they are on, and so counts as later here.
-    fn happen_everywhere(&mut self, client: u64, planned: Vec<Planned>, began: Span) {
+    fn happen_everywhere(
+        &mut self,
+        client: u64,
+        planned: Vec<Planned>,
+        began: Span,
+    ) -> AnswerPromise<EventInjectionResult> {
         let at_once = |event: &Planned| event.at.is_zero() && !event.action.is_about_programs();
         let left = planned.iter().filter(|event| at_once(event)).count();
         let later = planned.iter().filter(|event| !at_once(event));
-        self.answers.wait_for_events(client, left, began, later);
+        let promise = self.answers.wait_for_events(client, left, began, later);
         for event in planned {
             let (at, waiting) = (began + event.at, at_once(&event).then_some(client));
             self.share(at, &event.action);
@@ -130,6 +139,7 @@ impl OrderExecutor<'_> {
             }
         }
         self.answers.answer_with(client, Vec::new(), 0, self.connections);
+        promise
     }
 
     /// Something about programs that all members do at the same time, as soon as they can.

@@ -30,21 +30,21 @@ use crate::supervisor::{Supervisor, SupervisorCommand};
 use ahead::ProgramEventQueue;
 use checking::ReadinessChecker;
 pub(super) use checks::CHECK_FIRST;
-use checks::Checks;
-use windtunnel_dataplane::owners::Roots;
+use checks::ReadinessCheckTable;
+use windtunnel_dataplane::owners::ProgramRootProcesses;
 
 /// The programs, and what is still to be done to them.
 pub(super) struct ProgramExecution {
     pub(super) supervisor: Supervisor,
     pub(super) launcher: Launcher,
     /// Commands that say whether programs are ready.
-    pub(super) checks: Checks,
+    pub(super) checks: ReadinessCheckTable,
     events: ProgramEventQueue,
     freeze: FreezeState,
     /// Limits that events have set and that are yet to hold.
     new_limits: Vec<ScheduledLimitChange>,
     /// Where the processes of programs are noted.
-    roots: Roots,
+    roots: ProgramRootProcesses,
 }
 
 /// Limits that an event sets.
@@ -61,11 +61,11 @@ impl ProgramExecution {
         let mut programs = ProgramExecution {
             supervisor,
             launcher,
-            checks: Checks::default(),
+            checks: ReadinessCheckTable::default(),
             events: ProgramEventQueue::default(),
             freeze: FreezeState::default(),
             new_limits: Vec::new(),
-            roots: Roots::default(),
+            roots: ProgramRootProcesses::default(),
         };
         for event in plan.events.iter().filter(|event| event.action.is_about_programs()) {
             programs.add_event(event.at, event.action.clone());
@@ -119,7 +119,7 @@ impl ProgramExecution {
     }
 
     /// Notes the processes of programs there.
-    pub(super) fn noted(mut self, roots: Roots) -> Self {
+    pub(super) fn noted(mut self, roots: ProgramRootProcesses) -> Self {
         self.roots = roots;
         self
     }

@@ -31,7 +31,7 @@ use crate::output::{OutputCollector, ReadinessLineMatch};
 use crate::recorder::RunRecorder;
 use crate::records::EvidenceRecorder;
 use crate::supervisor::Supervisor;
-use windtunnel_dataplane::owners::Roots;
+use windtunnel_dataplane::owners::ProgramRootProcesses;
 use windtunnel_dataplane::{Dataplane, PacketLoopEvent, Tally};
 use windtunnel_limit::LimitAccount;
 
@@ -45,7 +45,7 @@ pub(crate) struct Threads {
     pub(crate) dataplane: Dataplane,
     pub(crate) notes: Receiver<PacketLoopEvent>,
     /// The processes of programs, by which their flows are found.
-    pub(crate) roots: Roots,
+    pub(crate) roots: ProgramRootProcesses,
 }
 
 /// What a run needs to live.

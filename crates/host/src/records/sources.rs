@@ -17,7 +17,7 @@ use super::span;
 pub(super) fn see_nodes(
     mut kernel: Kernel,
     sockets: &[(NodeId, io::Result<OwnedFd>)],
-    feeds: &mut Vec<Box<dyn drain::Feed>>,
+    feeds: &mut Vec<Box<dyn drain::RecordFeed>>,
     unseen: &mut Vec<String>,
 ) -> Result<Kernel, String> {
     for (node, socket) in sockets {
@@ -40,7 +40,7 @@ pub(super) fn supervise(
     plan: &Plan,
     sockets: Vec<(NodeId, Result<OwnedFd, String>)>,
     unseen: &mut Vec<String>,
-) -> io::Result<(Option<CallRecorder>, Vec<Box<dyn drain::Feed>>)> {
+) -> io::Result<(Option<CallRecorder>, Vec<Box<dyn drain::RecordFeed>>)> {
     let mut nodes = Vec::new();
     for (node, socket) in sockets {
         match socket {

@@ -12,7 +12,7 @@ impl EvidenceRecorder {
         let drain = self.drain.as_ref().map(windtunnel_record::drain::RecordDrain::status);
         let drain = drain.unwrap_or_default();
         let layer = |layer: RecordSource| {
-            let known = drain.layers.get(layer.name()).copied().unwrap_or_default();
+            let known = drain.layers.get(&layer).copied().unwrap_or_default();
             let why = self.unavailable.get(&layer);
             let wanted = self.is_on && self.recording.choice.has_layer(layer);
             let state = match (why, wanted) {
@@ -21,7 +21,7 @@ impl EvidenceRecorder {
                 (None, false) => LayerRecordingState::Off,
             };
             RecordedLayer {
-                layer: layer.name().to_owned(),
+                layer: layer.into(),
                 state: state.into(),
                 why: why.cloned(),
                 events: known.events,

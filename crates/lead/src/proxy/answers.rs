@@ -1,10 +1,17 @@
 //! What machines of a run answer, put together.
 
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+
 use windtunnel_cluster::{AgentClientError, RunAgents};
 use windtunnel_control::{
-    ControlReply, ControlRequest, LaneStatus, RecordStatus, RequestAnswer, ReservationStatus,
-    RunStatus, ServiceList, Snapshot, services,
+    CaptureResult, CommandProgress, ControlReply, ControlRequest, ControlRequestHandler,
+    EventInjectionResult, LaneChoice, LaneStatus, LinkList, RecordOrder, RecordStatus,
+    RequestAnswer, ReservationStatus, RunStatus, ServiceList, Snapshot, TypedRequest, services,
 };
+use windtunnel_model::LinkPatch;
+use windtunnel_model::demand::Demand;
+use windtunnel_model::plan::ScheduledEvent;
 
 use super::PartReachability;
 
@@ -20,42 +27,15 @@ impl ControlProxyResponder {
     /// The answer of all machines together, or of one that can give it.
     pub(super) fn answer(
         &self,
-        request: &ControlRequest,
+        request: ControlRequest,
         agents: &RunAgents,
         present: &[PartReachability],
     ) -> ControlReply {
         let living = living(present);
         if living.is_empty() {
-            return ControlReply::Error { message: "the run is over".to_owned(), hint: None };
+            return over();
         }
-        match request {
-            ControlRequest::Ps => all(agents, &living, request).map_or_else(
-                |reply| reply,
-                |statuses| ControlReply::Ps(Box::new(self.status(statuses.into_iter()))),
-            ),
-            ControlRequest::Snapshot => {
-                all(agents, &living, request).map_or_else(|reply| reply, |it| self.snapshot(it))
-            }
-            ControlRequest::RecordStart(_)
-            | ControlRequest::RecordStop
-            | ControlRequest::RecordStatus => {
-                all(agents, &living, request).map_or_else(|reply| reply, records)
-            }
-            ControlRequest::Services { .. } => {
-                all(agents, &living, request).map_or_else(|reply| reply, |it| self.services(it))
-            }
-            ControlRequest::Reservations => {
-                all(agents, &living, request).map_or_else(|reply| reply, reservations)
-            }
-            ControlRequest::Capture { place, .. } => ControlReply::Error {
-                message: format!(
-                    "frames of {place} cannot be captured: the run is over several machines, and a \
-                     capture is written on the machine of its node"
-                ),
-                hint: Some(HEADERS.to_owned()),
-            },
-            other => any(agents, &living, other),
-        }
+        request.dispatch(&mut ProxiedRequestHandler { responder: self, agents, living })
     }
 
     /// Each node as its own part sees it.
@@ -92,7 +72,7 @@ impl ControlProxyResponder {
     }
 
     /// Replicas as their own parts see them, and the flows of all.
-    fn services(&self, lists: Vec<(u16, ServiceList)>) -> ControlReply {
+    fn services(&self, lists: Vec<(u16, ServiceList)>) -> Result<ServiceList, ControlReply> {
         let mut whole: Option<ServiceList> = None;
         for (member, list) in lists {
             match &mut whole {
@@ -100,11 +80,10 @@ impl ControlProxyResponder {
                 Some(whole) => whole.add(list, |node| self.is_on(node, member)),
             }
         }
-        let over = || ControlReply::Error { message: "the run is over".to_owned(), hint: None };
-        whole.map_or_else(over, ControlReply::Services)
+        whole.ok_or_else(over)
     }
 
-    fn snapshot(&self, snapshots: Vec<(u16, Snapshot)>) -> ControlReply {
+    fn snapshot(&self, snapshots: Vec<(u16, Snapshot)>) -> Result<Snapshot, ControlReply> {
         let mut whole: Option<Snapshot> = None;
         let mut statuses = Vec::new();
         for (member, snapshot) in snapshots {
@@ -116,18 +95,163 @@ impl ControlProxyResponder {
                 }
             }
         }
-        match whole {
-            Some(mut whole) => {
-                whole.status = self.status(statuses.into_iter());
-                ControlReply::Snapshot(Box::new(whole))
-            }
-            None => ControlReply::Error { message: "the run is over".to_owned(), hint: None },
-        }
+        let mut whole = whole.ok_or_else(over)?;
+        whole.status = self.status(statuses.into_iter());
+        Ok(whole)
     }
 }
 
+/// Asks the machines of a run that live.
+struct ProxiedRequestHandler<'a> {
+    responder: &'a ControlProxyResponder,
+    agents: &'a RunAgents,
+    /// Members, in the order in which they are asked.
+    living: Vec<u16>,
+}
+
+impl ControlRequestHandler for ProxiedRequestHandler<'_> {
+    /// An answer, or the reply of a machine that is none.
+    type Outcome<A: RequestAnswer> = Result<A, ControlReply>;
+    type Conclusion = ControlReply;
+
+    fn conclude<A: RequestAnswer>(&mut self, outcome: Self::Outcome<A>) -> ControlReply {
+        outcome.map_or_else(|reply| reply, A::into_reply)
+    }
+
+    fn ps(&mut self) -> Self::Outcome<RunStatus> {
+        let statuses = self.all(&ControlRequest::ps())?;
+        Ok(self.responder.status(statuses.into_iter()))
+    }
+
+    fn snapshot(&mut self) -> Self::Outcome<Snapshot> {
+        self.responder.snapshot(self.all(&ControlRequest::snapshot())?)
+    }
+
+    fn links(&mut self) -> Self::Outcome<LinkList> {
+        self.any(&ControlRequest::links())
+    }
+
+    fn exec(
+        &mut self,
+        node: String,
+        argv: Vec<String>,
+        cwd: Option<String>,
+        env: BTreeMap<String, String>,
+        terminal: bool,
+    ) -> Self::Outcome<CommandProgress> {
+        self.any(&ControlRequest::exec(node, argv, cwd, env, terminal))
+    }
+
+    /// A connection with a command is passed through: this one has none.
+    fn signal(&mut self, _signal: i32) -> Self::Outcome<Infallible> {
+        Err(ControlReply::Error {
+            message: "a signal is for a command that the connection runs: it runs none".to_owned(),
+            hint: None,
+        })
+    }
+
+    fn set(&mut self, lanes: LaneChoice, patch: Box<LinkPatch>) -> Self::Outcome<()> {
+        self.any(&ControlRequest::set(lanes, patch))
+    }
+
+    fn limit(&mut self, who: String, demand: Demand) -> Self::Outcome<()> {
+        self.any(&ControlRequest::limit(who, demand))
+    }
+
+    /// Those of all machines, each of which knows its own.
+    fn reservations(&mut self) -> Self::Outcome<Vec<ReservationStatus>> {
+        let all = self.all(&ControlRequest::reservations())?;
+        Ok(all.into_iter().flat_map(|(_, parts)| parts).collect())
+    }
+
+    fn services(&mut self, service: Option<String>) -> Self::Outcome<ServiceList> {
+        self.responder.services(self.all(&ControlRequest::services(service))?)
+    }
+
+    fn state(&mut self, lanes: LaneChoice, up: bool) -> Self::Outcome<()> {
+        self.any(&ControlRequest::state(lanes, up))
+    }
+
+    fn inject(&mut self, events: Vec<ScheduledEvent>) -> Self::Outcome<EventInjectionResult> {
+        self.any(&ControlRequest::inject(events))
+    }
+
+    fn record_start(&mut self, order: RecordOrder) -> Self::Outcome<RecordStatus> {
+        records(self.all(&ControlRequest::record_start(order))?)
+    }
+
+    fn record_stop(&mut self) -> Self::Outcome<RecordStatus> {
+        records(self.all(&ControlRequest::record_stop())?)
+    }
+
+    fn record_status(&mut self) -> Self::Outcome<RecordStatus> {
+        records(self.all(&ControlRequest::record_status())?)
+    }
+
+    fn capture(&mut self, place: String, _snap_bytes: u32) -> Self::Outcome<()> {
+        Err(ControlReply::Error {
+            message: format!(
+                "frames of {place} cannot be captured: the run is over several machines, and a \
+                 capture is written on the machine of its node"
+            ),
+            hint: Some(HEADERS.to_owned()),
+        })
+    }
+
+    fn capture_end(&mut self) -> Self::Outcome<CaptureResult> {
+        self.any(&ControlRequest::capture_end())
+    }
+
+    fn stop(&mut self) -> Self::Outcome<()> {
+        self.any(&ControlRequest::stop())
+    }
+}
+
+impl ProxiedRequestHandler<'_> {
+    /// The answers of all; the first reply that is none.
+    fn all<A: RequestAnswer>(
+        &self,
+        request: &TypedRequest<A>,
+    ) -> Result<Vec<(u16, A)>, ControlReply> {
+        let request = request.message();
+        let ask = |member: &u16| {
+            let reply = self.agents.control(*member, request);
+            (*member, reply.unwrap_or_else(|error| failure(&error)))
+        };
+        answers(self.living.iter().map(ask))
+    }
+
+    /// The answer of the first that can give it.
+    fn any<A: RequestAnswer>(&self, request: &TypedRequest<A>) -> Result<A, ControlReply> {
+        let request = request.message();
+        let mut failed = None;
+        for member in &self.living {
+            match self.agents.control(*member, request) {
+                // A reservation is on one machine, which not all know.
+                Ok(ControlReply::Elsewhere) => {}
+                Ok(reply) => return A::of(reply),
+                Err(error) => {
+                    let is_last = !may_be_asked_of_another(request, &error);
+                    failed = Some(failure(&error));
+                    if is_last {
+                        break;
+                    }
+                }
+            }
+        }
+        Err(failed.unwrap_or_else(|| ControlReply::Error {
+            message: "the machine of that reservation is not there any more".to_owned(),
+            hint: None,
+        }))
+    }
+}
+
+fn over() -> ControlReply {
+    ControlReply::Error { message: "the run is over".to_owned(), hint: None }
+}
+
 /// What all machines record, together.
-fn records(statuses: Vec<(u16, RecordStatus)>) -> ControlReply {
+fn records(statuses: Vec<(u16, RecordStatus)>) -> Result<RecordStatus, ControlReply> {
     let mut whole: Option<RecordStatus> = None;
     for (_, status) in statuses {
         match &mut whole {
@@ -135,23 +259,7 @@ fn records(statuses: Vec<(u16, RecordStatus)>) -> ControlReply {
             Some(whole) => whole.add(status),
         }
     }
-    whole.map_or_else(
-        || ControlReply::Error { message: "the run is over".to_owned(), hint: None },
-        ControlReply::Records,
-    )
-}
-
-/// Those of all machines, each of which knows its own.
-fn reservations(all: Vec<(u16, Vec<ReservationStatus>)>) -> ControlReply {
-    ControlReply::Reservations { parts: all.into_iter().flat_map(|(_, parts)| parts).collect() }
-}
-
-fn all<A: RequestAnswer>(
-    agents: &RunAgents,
-    living: &[u16],
-    request: &ControlRequest,
-) -> Result<Vec<(u16, A)>, ControlReply> {
-    answers(living.iter().map(|member| (*member, ask(agents, *member, request))))
+    whole.ok_or_else(over)
 }
 
 /// What replies say; the first that is a refusal.
@@ -170,37 +278,10 @@ fn living(present: &[PartReachability]) -> Vec<u16> {
     of(PartReachability::There).chain(of(PartReachability::Silent)).collect()
 }
 
-/// The answer of the first member that can give it.
-fn any(agents: &RunAgents, living: &[u16], request: &ControlRequest) -> ControlReply {
-    let mut failed = None;
-    for member in living {
-        match agents.control(*member, request) {
-            // A reservation is on one machine, which not all know.
-            Ok(ControlReply::Elsewhere) => {}
-            Ok(reply) => return reply,
-            Err(error) => {
-                let is_last = !may_be_asked_of_another(request, &error);
-                failed = Some(failure(&error));
-                if is_last {
-                    break;
-                }
-            }
-        }
-    }
-    failed.unwrap_or_else(|| ControlReply::Error {
-        message: "the machine of that reservation is not there any more".to_owned(),
-        hint: None,
-    })
-}
-
 /// Whether another machine can do what one has not confirmed: it was never asked, or to do it twice
 /// is to do it once.
 fn may_be_asked_of_another(request: &ControlRequest, error: &AgentClientError) -> bool {
     matches!(error, AgentClientError::NoAgent { .. }) || matches!(request, ControlRequest::Stop)
-}
-
-fn ask(agents: &RunAgents, member: u16, request: &ControlRequest) -> ControlReply {
-    agents.control(member, request).unwrap_or_else(|error| failure(&error))
 }
 
 fn failure(error: &AgentClientError) -> ControlReply {
@@ -319,7 +400,7 @@ mod tests {
             links: vec![lane(packets, lateness), lane(u64::MAX / 8, 0)],
         };
         let replies = vec![(0, snapshot(10, 100, 5)), (1, snapshot(20, 30, 9))];
-        let ControlReply::Snapshot(whole) = net().snapshot(replies) else { panic!("no snapshot") };
+        let whole = net().snapshot(replies).unwrap();
         let (first, second) = (&whole.links[0], &whole.links[1]);
         assert_eq!((first.offered_packets, first.offered_bit_per_s), (130, 1040));
         assert_eq!((first.delivered_packets, first.dropped_packets), (65, 2));
@@ -330,6 +411,6 @@ mod tests {
         let reply = ControlReply::Snapshot(Box::new(snapshot(1, 1, 1)));
         let failed = answers::<Snapshot>([(0, reply), (1, error("no", None))].into_iter());
         assert_eq!(failed, Err(error("no", None)));
-        assert_eq!(net().snapshot(Vec::new()), error("the run is over", None));
+        assert_eq!(net().snapshot(Vec::new()), Err(error("the run is over", None)));
     }
 }

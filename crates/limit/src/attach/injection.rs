@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use windtunnel_sys::clock;
 use windtunnel_sys::process::{self, Pid, Signal};
-use windtunnel_sys::ptrace::{PtraceStop, Registers, Tracee};
+use windtunnel_sys::ptrace::{PtraceStop, ThreadRegisters, Tracee};
 use windtunnel_sys::signal;
 
 use super::stopped::{self, PtraceStoppedProcess, mended};
@@ -21,7 +21,7 @@ use super::stopped::{self, PtraceStoppedProcess, mended};
 #[derive(Debug)]
 pub(super) struct Injection {
     tracee: Tracee,
-    before: Registers,
+    before: ThreadRegisters,
     mask: u64,
     /// The program's call blocks signals for its own time.
     waits_with_mask: bool,
@@ -121,7 +121,7 @@ impl Injection {
 
 /// The registers of a thread that is not in a restartable sequence of instructions (rseq(2)) any more:
 /// where one is interrupted, as here, the kernel has it go on at the place that the sequence says.
-fn out_of_sequence(tracee: &Tracee, registers: Registers) -> Registers {
+fn out_of_sequence(tracee: &Tracee, registers: ThreadRegisters) -> ThreadRegisters {
     let area = tracee.restartable_sequences();
     if area == 0 || registers.call().is_some() {
         return registers;

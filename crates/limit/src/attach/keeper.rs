@@ -10,10 +10,10 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use windtunnel_notification::watcher::{CallAnswer, CallWatcher, WaitingCall};
-use windtunnel_sys::namespace::{self, Fork, NamespaceFlags};
+use windtunnel_sys::namespace::{self, NamespaceFlags, NamespaceFork};
 use windtunnel_sys::process::{self, Pid};
 use windtunnel_sys::seccomp::running::filter_for;
-use windtunnel_sys::seccomp::{Handover, SeccompFilterKind, SeccompListener};
+use windtunnel_sys::seccomp::{SeccompFilterKind, SeccompListener, SeccompListenerHandover};
 use windtunnel_sys::{clock, descriptor, limits, poll, socket, unix};
 
 use super::install::{Installed, SeccompInstallation};
@@ -51,7 +51,7 @@ pub struct AttachRequest {
 
 impl SeccompKeeper {
     /// Starts it. To be called before the process has threads. Listeners are handed over at the
-    /// socket that is returned, as [`Handover`] says, in the order of the ledger.
+    /// socket that is returned, as [`SeccompListenerHandover`] says, in the order of the ledger.
     ///
     /// # Errors
     /// `EDEADLK` if it has; what fork(2) says.
@@ -60,7 +60,7 @@ impl SeccompKeeper {
         let (socket, theirs) = unix::seqpacket_pair()?;
         let (door, handover) = unix::seqpacket_pair()?;
         match namespace::fork_into(NamespaceFlags::NONE)? {
-            Fork::Child => {
+            NamespaceFork::Child => {
                 drop((socket, door));
                 let work = SeccompKeeperWorker {
                     socket: theirs,
@@ -71,7 +71,7 @@ impl SeccompKeeper {
                 work.run();
                 process::exit_now(0)
             }
-            Fork::Parent { pid, .. } => Ok((SeccompKeeper { socket, ledger, pid }, door)),
+            NamespaceFork::Parent { pid, .. } => Ok((SeccompKeeper { socket, ledger, pid }, door)),
         }
     }
 
@@ -190,7 +190,7 @@ impl SeccompKeeperWorker {
         let number = self.listeners.len();
         self.ledger.set_last(number, first_id);
         let kept = self.listeners.entry(number).or_insert(listener);
-        let message = Handover { errno: 0, program: String::new() }.write();
+        let message = SeccompListenerHandover { errno: 0, program: String::new() }.write();
         unix::send(&self.handover, &message, &[kept.as_fd()]).map(drop)
     }
 

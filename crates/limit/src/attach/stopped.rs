@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use windtunnel_sys::clock;
 use windtunnel_sys::process::Pid;
-use windtunnel_sys::ptrace::{PtraceStop, Registers, Tracee};
+use windtunnel_sys::ptrace::{PtraceStop, ThreadRegisters, Tracee};
 use windtunnel_sys::signal;
 
 use super::AttachRefusal;
@@ -139,10 +139,10 @@ pub(super) fn settle(tracee: &Tracee, late_ns: u64) -> io::Result<bool> {
 /// the kernel sees to it. `waits_with_mask`: the call blocked signals for its own time, and does so
 /// again.
 pub(super) fn mended(
-    registers: &Registers,
+    registers: &ThreadRegisters,
     thread: Pid,
     waits_with_mask: bool,
-) -> Option<Registers> {
+) -> Option<ThreadRegisters> {
     let call = registers.call()?;
     let is_interrupted = registers.result() == -EINTR && REPEATABLE.contains(&call);
     let is_mine = is_interrupted && (waits_with_mask || !has_signal(thread));

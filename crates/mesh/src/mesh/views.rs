@@ -6,7 +6,7 @@ use windtunnel_model::Time;
 use windtunnel_model::flow::{ActiveFlow, FlowKey};
 
 use super::Mesh;
-use crate::clock::Clock;
+use crate::clock::AgentClockEstimate;
 use crate::counters::MeshTrafficCounters;
 use crate::id::{AgentId, Identity, PlanHash, RunId};
 use crate::run::{RunCommandError, RunParticipation, RunPeerState};
@@ -80,7 +80,7 @@ impl Mesh {
 
     /// How an agent's clock stands to ours; `None` if it is not there or nothing has been measured.
     #[must_use]
-    pub fn clock(&self, agent: AgentId, now: Time) -> Option<Clock> {
+    pub fn clock(&self, agent: AgentId, now: Time) -> Option<AgentClockEstimate> {
         self.ctx.roster.get(agent)?.clock.read(now)
     }
 

@@ -15,7 +15,7 @@ use crate::id::{LinkId, RouterId};
 pub use firewall::{Firewall, FirewallPolicy, FirewallRule, RuleEnd, TrafficSelector};
 pub use nat::{
     ForwardedPort, IpTransport, NatBehaviour, NatFilteringBehaviour, NatMappingBehaviour,
-    NatRefreshBehaviour, PortAllocation, PortRange,
+    NatRefreshBehaviour, NatType, PortAllocation, PortRange,
 };
 pub use side::MiddleboxSide;
 pub use timeouts::Timeouts;

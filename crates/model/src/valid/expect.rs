@@ -2,9 +2,7 @@
 
 use alloc::borrow::ToOwned;
 
-use crate::expect::{
-    DROP_CAUSES, ExitWanted, Expectation, ExpectationClaim, LinkFact, ProgramFact, ServiceFact,
-};
+use crate::expect::{ExitWanted, Expectation, ExpectationClaim, ProgramFact, ServiceFact};
 use crate::plan::Plan;
 use crate::time::Span;
 
@@ -22,7 +20,7 @@ pub(super) fn validate(plan: &Plan, wanted: &Expectation) -> Result<(), PlanVali
                 && plan.has_node(*to)
                 && every.is_none_or(|every| every >= EVERY_MIN)
         }
-        ExpectationClaim::Link { lane, fact } => plan.has_lane(*lane) && is_cause(fact),
+        ExpectationClaim::Link { lane, .. } => plan.has_lane(*lane),
         ExpectationClaim::Service { service, fact } => {
             let known = match fact {
                 ServiceFact::Share(nodes, _) => nodes.iter().all(|node| plan.has_node(*node)),
@@ -38,13 +36,6 @@ fn is_fact(fact: &ProgramFact) -> bool {
     match fact {
         ProgramFact::Exit(ExitWanted::Signal(signal)) => (1..=SIGNAL_MAX).contains(signal),
         ProgramFact::Log { pattern, .. } => pattern.len() <= PATTERN_BYTES_MAX,
-        _ => true,
-    }
-}
-
-fn is_cause(fact: &LinkFact) -> bool {
-    match fact {
-        LinkFact::Drops(Some(cause), _) => DROP_CAUSES.contains(&cause.as_str()),
         _ => true,
     }
 }

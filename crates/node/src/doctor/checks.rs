@@ -11,7 +11,7 @@ use windtunnel_model::{LimitMechanism, Resource};
 use windtunnel_sys::mount::{self, BindMountAccess, Propagation};
 use windtunnel_sys::namespace::{self, NamespaceFlags};
 use windtunnel_sys::packet;
-use windtunnel_sys::ping::{Family, PingSocket};
+use windtunnel_sys::ping::{PingFamily, PingSocket};
 use windtunnel_sys::schedule::{self, SchedulingPolicy};
 use windtunnel_sys::{clock, limits, process};
 
@@ -308,7 +308,7 @@ fn ports_and_ping() -> Result<String, PrerequisiteProblem> {
     TcpListener::bind("127.0.0.1:80").map_err(|error| {
         PrerequisiteProblem::new("port 80 cannot be bound", &error, Some(old.into()))
     })?;
-    PingSocket::open(Family::V4)
+    PingSocket::open(PingFamily::V4)
         .map_err(|error| PrerequisiteProblem::new("no ping socket", &error, Some(old.into())))?;
     found("programs may bind port 80 and ping")
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::panic;
 
 use serde::{Deserialize, Serialize};
-use windtunnel_sys::namespace::{self, Fork, NamespaceFlags};
+use windtunnel_sys::namespace::{self, NamespaceFlags, NamespaceFork};
 use windtunnel_sys::process;
 
 use super::PrerequisiteCheck;
@@ -83,7 +83,7 @@ fn in_a_process(
     };
     let (ours, theirs) = SeqpacketSocket::pair().map_err(cannot)?;
     match namespace::fork_into(flags).map_err(cannot)? {
-        Fork::Child => {
+        NamespaceFork::Child => {
             drop(ours);
             let lived = panic::catch_unwind(panic::AssertUnwindSafe(|| {
                 // There is no other way to report it: the parent takes silence as a failure.
@@ -91,7 +91,7 @@ fn in_a_process(
             }));
             process::exit_now(i32::from(lived.is_err()))
         }
-        Fork::Parent { pid, .. } => {
+        NamespaceFork::Parent { pid, .. } => {
             drop(theirs);
             let report = ours.receive::<Result<String, PrerequisiteProblem>>(None);
             // It has ended, or is about to.

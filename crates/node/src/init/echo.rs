@@ -4,7 +4,7 @@ use std::io;
 use std::net::IpAddr;
 
 use windtunnel_sys::clock;
-use windtunnel_sys::ping::{Family, PingSocket};
+use windtunnel_sys::ping::{PingFamily, PingSocket};
 
 use crate::message::{ECHO_PATIENCE_NS, NodeInitReply};
 
@@ -30,7 +30,7 @@ impl EchoMeasurement {
         count: u16,
         interval_ns: u64,
     ) -> Result<EchoMeasurement, NodeInitReply> {
-        let family = if address.is_ipv4() { Family::V4 } else { Family::V6 };
+        let family = if address.is_ipv4() { PingFamily::V4 } else { PingFamily::V6 };
         let lost = |error: String| NodeInitReply::EchoDone {
             token,
             began_ns: clock::monotonic_ns(),

@@ -8,7 +8,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use windtunnel_gateway::inside::{self, Devices};
+use windtunnel_gateway::inside::{self, GatewayDevices};
 
 use crate::net_config::{FAMILIES, FIRST_DEVICE};
 use crate::netlink::{Netlink, NetlinkError, request};
@@ -19,7 +19,7 @@ pub(super) fn begin(descriptors: Vec<OwnedFd>, v6: bool) -> io::Result<()> {
     let socket = descriptors.into_iter().next().ok_or(io::ErrorKind::InvalidInput)?;
     let made = make_devices(v6)
         .map_err(|NetlinkError { action, source }| format!("cannot {action}: {source}"));
-    let devices = Devices { link: FIRST_DEVICE, near: NEAR, far_mac: FAR_MAC };
+    let devices = GatewayDevices { link: FIRST_DEVICE, near: NEAR, far_mac: FAR_MAC };
     inside::begin(socket, made.map(|()| devices))
 }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use windtunnel_sys::mount::{self, BindMountAccess};
 
-use crate::message::NodeSetupFailure;
+use crate::message::{NodeSetupFailure, NodeSetupStage};
 
 /// What is seen in place of what is hidden.
 #[derive(Debug, Clone, Copy)]
@@ -81,7 +81,7 @@ fn cover(name: &Path, metadata: &Metadata, with: MaskedPathCover<'_>) -> io::Res
 
 fn failure(path: &Path, error: &io::Error) -> NodeSetupFailure {
     NodeSetupFailure {
-        stage: "mounts".into(),
+        stage: NodeSetupStage::Mounts,
         message: format!("cannot hide {}: {error}", path.display()),
         hint: None,
     }

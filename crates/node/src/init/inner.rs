@@ -20,7 +20,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use windtunnel_sys::namespace::{self, Fork, IdMap, NamespaceFlags, UserNamespaceTarget};
+use windtunnel_sys::namespace::{self, IdMap, NamespaceFlags, NamespaceFork, UserNamespaceTarget};
 use windtunnel_sys::process::{self, Pid};
 use windtunnel_sys::unix;
 
@@ -41,11 +41,11 @@ impl InnerNamespaces {
     pub(super) fn make(maps: &IdMap) -> io::Result<InnerNamespaces> {
         let (channel, theirs) = unix::seqpacket_pair()?;
         let (holder, pidfd) = match namespace::fork_into(PROGRAMS_OWN.with(NamespaceFlags::USER))? {
-            Fork::Child => {
+            NamespaceFork::Child => {
                 drop(channel);
                 process::exit_now(i32::from(hold(&theirs).is_err()))
             }
-            Fork::Parent { pid, pidfd } => (pid, pidfd),
+            NamespaceFork::Parent { pid, pidfd } => (pid, pidfd),
         };
         drop(theirs);
         let (number, user_namespace) = introduction(&channel)?;

@@ -8,12 +8,12 @@ use windtunnel_model::plan::Node;
 use windtunnel_sys::mount::{self, BindMountAccess, Propagation};
 
 use crate::hint;
-use crate::message::NodeSetupFailure;
+use crate::message::{NodeSetupFailure, NodeSetupStage};
 use crate::node_set::files::NodeFiles;
 
 pub(super) fn mount(files: &NodeFiles, notes: &mut Vec<String>) -> Result<(), NodeSetupFailure> {
     mount::set_propagation("/", Propagation::Private).map_err(|error| NodeSetupFailure {
-        stage: "mounts".into(),
+        stage: NodeSetupStage::Mounts,
         message: format!("cannot make the mounts private: {error}"),
         hint: Some("windtunnel cannot run where / is not a mount point (chroot)".into()),
     })?;

@@ -6,7 +6,7 @@ use std::path::Path;
 use windtunnel_sys::mount::{self, BindMountAccess};
 use windtunnel_sys::process;
 
-use crate::message::NodeSetupFailure;
+use crate::message::{NodeSetupFailure, NodeSetupStage};
 use crate::node_set::files::NodeFiles;
 
 pub(super) fn set_host_name(node: &str) -> Result<(), NodeSetupFailure> {
@@ -44,7 +44,7 @@ fn cover(path: &str, ours: &Path, notes: &mut Vec<String>) -> Result<(), NodeSet
 }
 
 fn failure(message: String) -> NodeSetupFailure {
-    NodeSetupFailure { stage: "names".into(), message, hint: None }
+    NodeSetupFailure { stage: NodeSetupStage::Names, message, hint: None }
 }
 
 /// Sockets by which the C library asks daemons outside of the node for names.

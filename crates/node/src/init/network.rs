@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::message::NodeSetupFailure;
+use crate::message::{NodeSetupFailure, NodeSetupStage};
 use crate::net_config::NetConfig;
 use crate::net_config::edit::RouteEdit;
 use crate::net_config::prefixes::Prefix;
@@ -112,7 +112,7 @@ fn about(rule: RoutingPolicyRule) -> String {
 fn failure(error: &NetlinkError) -> NodeSetupFailure {
     let NetlinkError { action, source } = error;
     NodeSetupFailure {
-        stage: "devices".into(),
+        stage: NodeSetupStage::Devices,
         message: format!("cannot {action}: {source}"),
         hint: None,
     }

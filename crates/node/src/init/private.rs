@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use windtunnel_sys::mount;
 
-use crate::message::NodeSetupFailure;
+use crate::message::{NodeSetupFailure, NodeSetupStage};
 
 /// Covers what is shared or of one user with empty folders in memory; what is `kept` stays where
 /// it is.
@@ -122,7 +122,7 @@ fn within(
         }
         if let Some(folder) = folders.iter().find(|folder| folder.path.starts_with(&path)) {
             return Err(NodeSetupFailure {
-                stage: STAGE.into(),
+                stage: NodeSetupStage::Mounts,
                 message: format!(
                     "a private node cannot keep {}: {} is to be hidden",
                     path.display(),
@@ -144,13 +144,11 @@ fn put_back(path: &Path, copy: &OwnedFd) -> io::Result<()> {
 
 fn failure(path: &Path, error: &io::Error) -> NodeSetupFailure {
     NodeSetupFailure {
-        stage: STAGE.into(),
+        stage: NodeSetupStage::Mounts,
         message: format!("cannot give the node a view of its own of {}: {error}", path.display()),
         hint: None,
     }
 }
-
-const STAGE: &str = "mounts";
 
 /// What programs share without knowing each other.
 const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use windtunnel_sys::mount;
 
 use super::setup::InitSetup;
-use crate::message::NodeSetupFailure;
+use crate::message::{NodeSetupFailure, NodeSetupStage};
 use crate::node_set::recording::ProgramRecordingSetup;
 
 /// Where programs find the files, and which there are.
@@ -41,7 +41,7 @@ pub(super) fn mount(
     match make(recorded, &left) {
         Ok(files) => Ok(Some((left, files))),
         Err(error) if left.calls => Err(NodeSetupFailure {
-            stage: "mounts".into(),
+            stage: NodeSetupStage::Mounts,
             message: format!(
                 "cannot show the files for recording at {}: {error}",
                 recorded.place.display()

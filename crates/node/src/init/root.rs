@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use windtunnel_image::{ConfinedRootFolder, FilesystemEntryKind, MergedLayerTree};
 use windtunnel_sys::mount::{self, BindMountAccess};
 
-use crate::message::NodeSetupFailure;
+use crate::message::{NodeSetupFailure, NodeSetupStage};
 use crate::node_set::files::NodeFiles;
 use crate::node_set::own_root::OwnRoot;
 
@@ -173,7 +173,7 @@ fn place_of(open: &OwnedFd) -> PathBuf {
 
 fn failure(action: &str, path: &Path, error: &io::Error) -> NodeSetupFailure {
     NodeSetupFailure {
-        stage: "mounts".into(),
+        stage: NodeSetupStage::Mounts,
         message: format!("cannot {action} {} for its own file system: {error}", path.display()),
         hint: None,
     }
@@ -186,7 +186,7 @@ fn unmapped(path: &str, folder: &Path) -> NodeSetupFailure {
     let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     let folder = folder.display();
     NodeSetupFailure {
-        stage: "mounts".into(),
+        stage: NodeSetupStage::Mounts,
         message: format!(
             "cannot show {path} for its own file system: {folder} belongs to a user or group that is \
              not in the run's user namespace (`ls -ldn {folder}` shows which), and such a folder \

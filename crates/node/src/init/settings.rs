@@ -9,7 +9,7 @@ use windtunnel_sys::namespace::{self, IdRange};
 use windtunnel_sys::process;
 
 use super::mounts;
-use crate::message::NodeSetupFailure;
+use crate::message::{NodeSetupFailure, NodeSetupStage};
 use crate::node_set::tables::TableLimits;
 
 /// Sets the defaults. Devices take them over when they are made.
@@ -28,7 +28,7 @@ pub(crate) fn apply(
         }
     } else if v6 {
         return Err(NodeSetupFailure {
-            stage: "settings".into(),
+            stage: NodeSetupStage::Settings,
             message: "this kernel has no IPv6, but the node has an IPv6 address".into(),
             hint: Some("switch IPv6 off in the file, or boot without ipv6.disable=1".into()),
         });
@@ -106,7 +106,7 @@ fn write(key: &str, value: &str, notes: &mut Vec<String>) -> Result<(), NodeSetu
 
 fn failure(key: &str, error: &io::Error) -> NodeSetupFailure {
     NodeSetupFailure {
-        stage: "settings".into(),
+        stage: NodeSetupStage::Settings,
         message: format!("cannot set net/{key}: {error}"),
         hint: mounts::read_only_hint(error),
     }

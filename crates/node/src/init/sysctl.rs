@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 
 use super::mounts;
 use crate::hint;
-use crate::message::NodeSetupFailure;
+use crate::message::{NodeSetupFailure, NodeSetupStage};
 
 /// Writes each setting, and reads it again: a number that the kernel has silently changed is
 /// refused as well.
 pub(super) fn apply(settings: &BTreeMap<String, String>) -> Result<(), NodeSetupFailure> {
     for (key, value) in settings {
         let path = path_of(key).ok_or_else(|| NodeSetupFailure {
-            stage: STAGE.into(),
+            stage: NodeSetupStage::Sysctl,
             message: format!("sysctl {key} is not a setting of a network namespace"),
             hint: Some("only net.* can be set per node, with dots between the words".into()),
         })?;
@@ -22,7 +22,7 @@ pub(super) fn apply(settings: &BTreeMap<String, String>) -> Result<(), NodeSetup
         if let Some(taken) = fs::read_to_string(&path).ok().filter(|taken| differs(value, taken)) {
             let taken = taken.split_whitespace().collect::<Vec<_>>().join(" ");
             return Err(NodeSetupFailure {
-                stage: STAGE.into(),
+                stage: NodeSetupStage::Sysctl,
                 message: format!("sysctl {key} = {value}: the kernel has made it {taken}"),
                 hint: Some(format!("write {taken} if that will do")),
             });
@@ -76,7 +76,7 @@ fn refused(key: &str, value: &str, error: &io::Error) -> NodeSetupFailure {
         _ => ("the kernel refuses it", mounts::read_only_hint(error)),
     };
     let message = format!("sysctl {key} = {value}: {reason} ({error})");
-    NodeSetupFailure { stage: STAGE.into(), message, hint }
+    NodeSetupFailure { stage: NodeSetupStage::Sysctl, message, hint }
 }
 
 fn available() -> String {
@@ -84,8 +84,6 @@ fn available() -> String {
     let names = fs::read_to_string(path).unwrap_or_default();
     format!("available: {}; others may be kernel modules (sudo modprobe tcp_NAME)", names.trim())
 }
-
-const STAGE: &str = "sysctl";
 
 #[cfg(test)]
 mod tests {

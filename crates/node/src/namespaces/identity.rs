@@ -6,7 +6,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use windtunnel_sys::namespace::{self, Fork, IdMap, IdRange, NamespaceFlags};
+use windtunnel_sys::namespace::{self, IdMap, IdRange, NamespaceFlags, NamespaceFork};
 use windtunnel_sys::process::{self, Pid, ProcessExitStatus};
 use windtunnel_sys::unix;
 
@@ -25,8 +25,8 @@ pub(super) fn unshare_user(
     let parent = process::current();
     let (ours, theirs) = unix::seqpacket_pair().map_err(IdentityError::Denied)?;
     match namespace::fork_into(NamespaceFlags::NONE).map_err(IdentityError::Denied)? {
-        Fork::Child => help(&theirs, ours, || write(parent, maps)),
-        Fork::Parent { pid, .. } => {
+        NamespaceFork::Child => help(&theirs, ours, || write(parent, maps)),
+        NamespaceFork::Parent { pid, .. } => {
             drop(theirs);
             let outcome = namespace::unshare(NamespaceFlags::USER).map_err(IdentityError::Denied);
             if outcome.is_ok() {

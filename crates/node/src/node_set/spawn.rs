@@ -16,7 +16,7 @@ use windtunnel_model::Plan;
 use windtunnel_model::id::NodeId;
 use windtunnel_routing::Routes;
 use windtunnel_sys::descriptor;
-use windtunnel_sys::namespace::{self, Fork, NamespaceFlags};
+use windtunnel_sys::namespace::{self, NamespaceFlags, NamespaceFork};
 
 use super::error::CreateError;
 use super::files::{self, NodeFiles};
@@ -118,14 +118,14 @@ fn fork(setup: &InitSetup<'_>, node_set: &mut NodeSet) -> Result<RunningNode, Cr
     let outer = NamespaceFlags::MOUNT | NamespaceFlags::PID;
     let flags = if setup.inside.is_some() { outer } else { outer | init::PROGRAMS_OWN };
     match namespace::fork_into(flags).map_err(failed)? {
-        Fork::Child => {
+        NamespaceFork::Child => {
             // The copies of what is the host process's: the other nodes' channels, and this one's
             // other end.
             let others = std::mem::take(&mut node_set.nodes).into_iter().flat_map(descriptors);
             descriptor::close_all(others.chain([host_end.into_descriptor()]));
             init::live(setup, &init_end)
         }
-        Fork::Parent { pid, pidfd } => Ok(RunningNode {
+        NamespaceFork::Parent { pid, pidfd } => Ok(RunningNode {
             id: setup.id,
             name,
             pid,

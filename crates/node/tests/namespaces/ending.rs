@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use windtunnel_node::NodeInitReply;
-use windtunnel_sys::namespace::{self, Fork, NamespaceFlags};
+use windtunnel_sys::namespace::{self, NamespaceFlags, NamespaceFork};
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
 use windtunnel_sys::process::{self, Pid, Signal};
 use windtunnel_sys::unix;
@@ -80,12 +80,12 @@ fn hundred() {
 fn killed_when(host: impl FnOnce(&OwnedFd)) {
     let (ours, theirs) = unix::seqpacket_pair().unwrap();
     let pidfd = match namespace::fork_into(NamespaceFlags::NONE).unwrap() {
-        Fork::Child => {
+        NamespaceFork::Child => {
             drop(ours);
             host(&theirs);
             wait_for_ever(&theirs)
         }
-        Fork::Parent { pidfd, pid } => {
+        NamespaceFork::Parent { pidfd, pid } => {
             drop(theirs);
             let report = unix::receive(&ours, &mut [0; 16]).unwrap();
             assert_eq!(report.bytes, 5, "the host process has set up");

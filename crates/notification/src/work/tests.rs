@@ -248,7 +248,9 @@ fn a_door_hands_over_listeners_and_other_doors_until_all_are_closed() {
     let (ours, theirs) = unix::seqpacket_pair().unwrap();
     let (door, through) = unix::seqpacket_pair().unwrap();
     work.open_door(3, ours).unwrap();
-    let missed = |program: &str, errno| Handover { errno, program: program.to_owned() }.write();
+    let missed = |program: &str, errno| {
+        SeccompListenerHandover { errno, program: program.to_owned() }.write()
+    };
     unix::send(&theirs, b"what is not understood", &[]).unwrap();
     unix::send(&theirs, ANOTHER_DOOR, &[door.as_fd()]).unwrap();
     unix::send(&theirs, &missed("one", 1), &[]).unwrap();

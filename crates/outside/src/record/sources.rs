@@ -12,11 +12,11 @@ use windtunnel_model::NodeId;
 use windtunnel_model::plan::RecordingPolicy;
 use windtunnel_model::record::kind::RecordSource;
 use windtunnel_model::record::region::RecordRegionLayout;
-use windtunnel_record::connections::{Switch, TcpDiagnosisSource};
+use windtunnel_record::connections::{TcpDiagnosisSource, TcpDiagnosisSwitch};
 use windtunnel_record::diagnosis::{self, TcpDiagnosis};
 use windtunnel_record::drain::{
-    self, AddressAnonymiser, CallRecordingScope, Feed, RecordDrain, RecordDrainFilter,
-    RecordDrainStatus, RecordFileLimits,
+    self, AddressAnonymiser, CallRecordingScope, RecordDrain, RecordDrainFilter, RecordDrainStatus,
+    RecordFeed, RecordFileLimits,
 };
 use windtunnel_record::feed::RegionFeed;
 use windtunnel_record::kernel::{Kernel, KernelTraceScope, KernelTraceSettings};
@@ -46,7 +46,7 @@ pub(super) struct ProcessRecorder {
     drain: RecordDrain,
     place: Option<RecordingLibraryFolder>,
     supervision: Option<(CallRecorder, OwnedFd)>,
-    connections: Switch,
+    connections: TcpDiagnosisSwitch,
     kernel: Option<Kernel>,
     anonymous: bool,
     /// By layer: why it is not recorded.
@@ -58,7 +58,7 @@ pub(super) struct ProcessRecorder {
 /// Sources before the thread starts.
 #[derive(Default)]
 struct ProcessRecordingSources {
-    feeds: Vec<Box<dyn Feed>>,
+    feeds: Vec<Box<dyn RecordFeed>>,
     diagnosis: Option<TcpDiagnosis>,
     place: Option<RecordingLibraryFolder>,
     supervision: Option<(CallRecorder, OwnedFd)>,
@@ -170,7 +170,7 @@ impl ProcessRecordingSources {
             Some(Ok((supervision, socket, feeds))) => {
                 let noted =
                     feeds.into_iter().map(|feed| SocketNotingFeed::new(feed, cookies.clone()));
-                self.feeds.extend(noted.map(|feed| Box::new(feed) as Box<dyn Feed>));
+                self.feeds.extend(noted.map(|feed| Box::new(feed) as Box<dyn RecordFeed>));
                 self.supervision = Some((supervision, socket));
             }
             Some(Err(error)) => {
@@ -276,7 +276,7 @@ impl ProcessRecordingSources {
             interval: drain::INTERVAL,
         };
         let drain = RecordDrain::start(setup, self.feeds)?;
-        let connections = Switch::default();
+        let connections = TcpDiagnosisSwitch::default();
         connections.set(true);
         if let Some(diagnosis) = self.diagnosis {
             drain.consult(Box::new(TcpDiagnosisSource::new(diagnosis, connections.clone())));
@@ -297,7 +297,7 @@ impl ProcessRecordingSources {
 /// The thread that lets calls of static programs go on, and the socket by which the command shows
 /// its own.
 #[expect(clippy::type_complexity, reason = "private, and destructured at its only call")]
-fn supervise(door: &OwnedFd) -> io::Result<(CallRecorder, OwnedFd, Vec<Box<dyn Feed>>)> {
+fn supervise(door: &OwnedFd) -> io::Result<(CallRecorder, OwnedFd, Vec<Box<dyn RecordFeed>>)> {
     let (ours, theirs) = unix::seqpacket_pair()?;
     unix::send(&theirs, b"inside", &[door.as_fd()])?;
     let (supervision, feeds) = CallRecorder::start(vec![(MACHINE, ours)], SHOWN_MAX)?;

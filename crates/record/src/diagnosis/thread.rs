@@ -15,7 +15,7 @@ use windtunnel_model::record::kind::RecordSource;
 use windtunnel_sys::poll::{self, EventFd, PollFd, PollFlags, Timer};
 
 use super::{Stats, TcpDiagnosis};
-use crate::drain::Feed;
+use crate::drain::RecordFeed;
 use crate::shelf::SourceRecordBuffer;
 
 /// A thread that looks at nodes, until it is dropped or finished.
@@ -44,9 +44,9 @@ impl TcpDiagnosisThread {
         nodes: Vec<(NodeId, OwnedFd)>,
         interval: Duration,
         room: usize,
-    ) -> io::Result<(TcpDiagnosisThread, Vec<Box<dyn Feed>>)> {
+    ) -> io::Result<(TcpDiagnosisThread, Vec<Box<dyn RecordFeed>>)> {
         let mut shelves = BTreeMap::new();
-        let mut feeds: Vec<Box<dyn Feed>> = Vec::new();
+        let mut feeds: Vec<Box<dyn RecordFeed>> = Vec::new();
         for (node, _) in &nodes {
             let (shelf, feed) =
                 SourceRecordBuffer::new(EventSource::of_node(RecordSource::Tcp, node.0, 0), room);

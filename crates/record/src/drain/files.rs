@@ -6,9 +6,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-use windtunnel_evidence::file::{
-    CLOCK, EventSource, RecordFileHeader, RecordFileWriter, events_of,
-};
+use windtunnel_evidence::file::{EventSource, RecordFileHeader, RecordFileWriter, events_of};
 use windtunnel_model::record::kind::RecordSource;
 use windtunnel_model::record::{EventRecord, Kind};
 
@@ -202,13 +200,12 @@ impl RotatingRecordFiles {
     }
 
     pub(super) fn status(&self) -> RecordDrainStatus {
-        let name = |number: u8| {
-            RecordSource::from_number(number)
-                .map_or_else(|| number.to_string(), |it| it.name().to_owned())
-        };
-        let layers = self.layers.iter().filter(|(number, _)| **number != CLOCK.layer);
+        // The clock's source is of no layer.
+        let layers = self.layers.iter().filter_map(|(number, layer)| {
+            RecordSource::from_number(*number).map(|source| (source, *layer))
+        });
         RecordDrainStatus {
-            layers: layers.map(|(number, layer)| (name(*number), *layer)).collect(),
+            layers: layers.collect(),
             kept_bytes: self.on_disk(),
             ..self.totals.clone()
         }

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use windtunnel_model::record::kind::RecordSource;
 use windtunnel_trace::report::RecordLayer;
 
 /// What was read and written so far. Of each layer, `events` is `records` and `lost` together.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RecordDrainStatus {
-    /// By the layer's name.
-    pub layers: BTreeMap<String, LayerStatus>,
+    /// What became of the events of each layer.
+    pub layers: BTreeMap<RecordSource, LayerStatus>,
     /// Bytes of all files, also of those that were removed.
     pub written_bytes: u64,
     /// Bytes that lie on the disk.
@@ -34,7 +34,7 @@ impl RecordDrainStatus {
     /// By layer: what became of its events, as reports have it.
     #[must_use]
     pub fn report_layers(&self) -> BTreeMap<String, RecordLayer> {
-        let layers = self.layers.iter().map(|(name, layer)| {
+        let layers = self.layers.iter().map(|(source, layer)| {
             let layer = RecordLayer {
                 events: layer.events,
                 records: layer.records,
@@ -42,14 +42,14 @@ impl RecordDrainStatus {
                 lost_at_source: layer.lost_at_source,
                 fill_max_permille: layer.fill_max_permille,
             };
-            (name.clone(), layer)
+            (source.name().to_owned(), layer)
         });
         layers.collect()
     }
 }
 
 /// What became of the events of a layer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LayerStatus {
     /// Events that happened and were asked for.
     pub events: u64,

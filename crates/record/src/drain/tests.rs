@@ -20,7 +20,7 @@ struct Script {
     records: std::collections::VecDeque<EventRecord>,
 }
 
-impl Feed for Script {
+impl RecordFeed for Script {
     fn source(&self) -> EventSource {
         self.source
     }
@@ -323,7 +323,7 @@ fn anonymous_flows_stay_distinct_and_join_over_layers() {
 fn a_flush_returns_when_all_is_written() {
     static DROPPED: AtomicBool = AtomicBool::new(false);
     struct Watched(Script);
-    impl Feed for Watched {
+    impl RecordFeed for Watched {
         fn source(&self) -> EventSource {
             self.0.source()
         }
@@ -347,7 +347,7 @@ fn a_flush_returns_when_all_is_written() {
             .unwrap();
     drain.flush();
     assert_eq!(drain.status().records(), 299_999);
-    assert_eq!(drain.finish().layers["calls"].fill_max_permille, 149_999_500);
+    assert_eq!(drain.finish().layers[&RecordSource::Calls].fill_max_permille, 149_999_500);
     assert!(DROPPED.load(Ordering::Relaxed), "its memory is given back");
 }
 

@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::MetadataExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
-use windtunnel_record::drain::Feed;
+use windtunnel_record::drain::RecordFeed;
 use windtunnel_record::kernel::{
     Kernel, KernelEventCounts, KernelFeed, KernelTraceScope, KernelTraceSettings,
 };

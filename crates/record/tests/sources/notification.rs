@@ -26,7 +26,7 @@ fn supervised(world: &World, body: impl FnOnce()) -> (CallRecordingReport, Vec<V
     let (supervision, feeds) = CallRecorder::start(sockets, 100_000).unwrap();
     body();
     let findings = supervision.finish();
-    let take = |mut feed: Box<dyn windtunnel_record::drain::Feed>| {
+    let take = |mut feed: Box<dyn windtunnel_record::drain::RecordFeed>| {
         let mut records = Vec::new();
         feed.take(200_000, &mut records);
         records

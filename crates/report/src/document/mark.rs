@@ -1,6 +1,7 @@
 //! Events as marks on time lines.
 
 use serde::Serialize;
+use windtunnel_model::word::NamedState;
 use windtunnel_trace::event::{EventLogEntry, EventLogEntryKind};
 
 use crate::text::event;
@@ -14,7 +15,7 @@ pub struct EventAnnotation {
     pub intended_ns: Option<u64>,
     /// The name that `events.jsonl` has.
     pub event: String,
-    pub kind: MarkKind,
+    pub kind: EventAnnotationKind,
     pub text: String,
     pub links: Vec<String>,
     pub nodes: Vec<String>,
@@ -23,7 +24,7 @@ pub struct EventAnnotation {
 /// What sort of event it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum MarkKind {
+pub enum EventAnnotationKind {
     /// The run itself.
     Run,
     /// The life of a program.
@@ -61,22 +62,37 @@ impl EventAnnotation {
     }
 }
 
-fn kind(what: &EventLogEntryKind) -> MarkKind {
+impl NamedState for EventAnnotationKind {
+    const WORDS: &'static [(Self, &'static str)] = &[
+        (EventAnnotationKind::Run, "run"),
+        (EventAnnotationKind::Program, "program"),
+        (EventAnnotationKind::Fault, "fault"),
+        (EventAnnotationKind::Change, "change"),
+        (EventAnnotationKind::Service, "service"),
+        (EventAnnotationKind::Late, "late"),
+        (EventAnnotationKind::Limit, "limit"),
+        (EventAnnotationKind::Other, "other"),
+    ];
+}
+
+fn kind(what: &EventLogEntryKind) -> EventAnnotationKind {
     match what {
-        EventLogEntryKind::RunBegan | EventLogEntryKind::RunEnded { .. } => MarkKind::Run,
+        EventLogEntryKind::RunBegan | EventLogEntryKind::RunEnded { .. } => {
+            EventAnnotationKind::Run
+        }
         EventLogEntryKind::ProgramStarted { .. }
         | EventLogEntryKind::ProgramFailed { .. }
         | EventLogEntryKind::ProgramAwaited { .. }
         | EventLogEntryKind::ProgramReady { .. }
         | EventLogEntryKind::ProgramExited { .. }
-        | EventLogEntryKind::Executed { .. } => MarkKind::Program,
+        | EventLogEntryKind::Executed { .. } => EventAnnotationKind::Program,
         EventLogEntryKind::Node { .. }
         | EventLogEntryKind::Absent { .. }
         | EventLogEntryKind::LinkState { .. }
         | EventLogEntryKind::LinkFlap { .. }
         | EventLogEntryKind::Partitioned { .. }
         | EventLogEntryKind::Healed
-        | EventLogEntryKind::HostLost { .. } => MarkKind::Fault,
+        | EventLogEntryKind::HostLost { .. } => EventAnnotationKind::Fault,
         EventLogEntryKind::CpuSet { .. }
         | EventLogEntryKind::ShareSet { .. }
         | EventLogEntryKind::LimitSet { .. }
@@ -84,8 +100,8 @@ fn kind(what: &EventLogEntryKind) -> MarkKind {
         | EventLogEntryKind::RouteFixed { .. }
         | EventLogEntryKind::RouteFreed { .. }
         | EventLogEntryKind::Rerouted { .. }
-        | EventLogEntryKind::RoutesChanged { .. } => MarkKind::Change,
-        EventLogEntryKind::LimitReached { .. } => MarkKind::Limit,
+        | EventLogEntryKind::RoutesChanged { .. } => EventAnnotationKind::Change,
+        EventLogEntryKind::LimitReached { .. } => EventAnnotationKind::Limit,
         EventLogEntryKind::ServiceRegistered { .. }
         | EventLogEntryKind::ServiceWithdrawn { .. }
         | EventLogEntryKind::ServiceLost { .. }
@@ -96,7 +112,7 @@ fn kind(what: &EventLogEntryKind) -> MarkKind {
         | EventLogEntryKind::ReplicaPromoted { .. }
         | EventLogEntryKind::ConnectionResumed { .. }
         | EventLogEntryKind::ConnectionLost { .. }
-        | EventLogEntryKind::ConnectionUnkept { .. } => MarkKind::Service,
+        | EventLogEntryKind::ConnectionUnkept { .. } => EventAnnotationKind::Service,
         EventLogEntryKind::Late { .. }
         | EventLogEntryKind::Overloaded { .. }
         | EventLogEntryKind::CaughtUp { .. }
@@ -104,8 +120,8 @@ fn kind(what: &EventLogEntryKind) -> MarkKind {
         | EventLogEntryKind::HostSilent { .. }
         | EventLogEntryKind::HostAnswers { .. }
         | EventLogEntryKind::PeerSilent { .. }
-        | EventLogEntryKind::PeerAnswers { .. } => MarkKind::Late,
-        _ => MarkKind::Other,
+        | EventLogEntryKind::PeerAnswers { .. } => EventAnnotationKind::Late,
+        _ => EventAnnotationKind::Other,
     }
 }
 
@@ -121,7 +137,7 @@ mod tests {
             up: false,
         };
         let mark = EventAnnotation::of(&EventLogEntry { at_ns: 7, intended_ns: Some(5), what });
-        assert_eq!((mark.event.as_str(), mark.kind), ("link-state", MarkKind::Fault));
+        assert_eq!((mark.event.as_str(), mark.kind), ("link-state", EventAnnotationKind::Fault));
         assert_eq!((mark.links, mark.nodes), (vec!["ocean".to_owned()], vec![]));
         assert_eq!(mark.text, "link ocean a-b: down");
         let what = EventLogEntryKind::Absent { nodes: vec!["a".into(), "b".into()] };

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use serde_json::Value;
+use windtunnel_model::Resource;
 
 use super::distribution::DurationHistogram;
 use super::map::{MapDirectedLink, TopologyMap};
@@ -64,8 +65,8 @@ pub struct CpuLimitSeries {
     /// The position among the node's programs, where it is the limit of one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<usize>,
-    /// `cpu`.
-    pub what: &'static str,
+    /// [`Resource::Cpu`].
+    pub what: Resource,
     pub at_ns: Vec<u64>,
     /// Processors.
     pub asked: Vec<f64>,

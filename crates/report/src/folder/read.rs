@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use windtunnel_evidence::{EvidenceLoader, RecordedRun};
-use windtunnel_model::Plan;
+use windtunnel_model::{Plan, Resource};
 use windtunnel_sys::below::FolderHandle;
 use windtunnel_trace::event::EventLogEntry;
 
@@ -286,7 +286,7 @@ fn limits(files: &RunFolderReader<'_>) -> Result<Vec<CpuLimitSeries>, ReportErro
         let limit = all.entry((node.clone(), program)).or_insert_with(|| CpuLimitSeries {
             node,
             program,
-            what: "cpu",
+            what: Resource::Cpu,
             at_ns: Vec::new(),
             asked: Vec::new(),
             delivered: Vec::new(),

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::io::BufRead;
 
+use windtunnel_model::DropReason;
+
 use super::{LinkTimeSeries, LinkTimeSeriesSet, SAMPLE_NS};
 use crate::document::map::MapDirectedLink;
 use crate::folder::line::line as read_line;
@@ -40,7 +42,8 @@ enum SampleColumn {
     QueueMaxPackets,
     QueueMaxBytes,
     LatenessMax,
-    Dropped(&'static str),
+    /// For this reason, or for all together.
+    Dropped(Option<DropReason>),
 }
 
 impl SampleTableReader {
@@ -127,7 +130,7 @@ fn columns(heading: &[u8]) -> Result<Vec<SampleColumn>, TableError> {
             return Err(TableError::Column(wanted));
         }
     }
-    let reasons = names.iter().any(|name| REASONS.iter().any(|(column, _)| column == name));
+    let reasons = names.iter().any(|name| reason_of(name).is_some());
     Ok(names.into_iter().map(|name| column(name, reasons)).collect())
 }
 
@@ -141,12 +144,16 @@ fn column(name: &str, reasons: bool) -> SampleColumn {
         "queue_max_packets" => SampleColumn::QueueMaxPackets,
         "queue_max_bytes" => SampleColumn::QueueMaxBytes,
         "lateness_max_ns" => SampleColumn::LatenessMax,
-        "dropped_packets" if !reasons => SampleColumn::Dropped("all"),
-        _ => REASONS
-            .iter()
-            .find(|(column, _)| *column == name)
-            .map_or(SampleColumn::Ignored, |(_, reason)| SampleColumn::Dropped(reason)),
+        "dropped_packets" if !reasons => SampleColumn::Dropped(None),
+        _ => reason_of(name)
+            .map_or(SampleColumn::Ignored, |reason| SampleColumn::Dropped(Some(reason))),
     }
+}
+
+/// The reason of which a column has the drops.
+fn reason_of(column: &str) -> Option<DropReason> {
+    let name = column.strip_prefix("dropped_")?;
+    DropReason::ALL.into_iter().find(|reason| reason.name() == name)
 }
 
 /// Adds a count, or keeps the greater of two maxima.
@@ -162,7 +169,8 @@ fn put(lane: &mut LinkTimeSeries, column: SampleColumn, bin: usize, value: u64) 
         SampleColumn::QueueMaxBytes => (&mut lane.queue_max_bytes, u64::max),
         SampleColumn::LatenessMax => (&mut lane.lateness_max_ns, u64::max),
         SampleColumn::Dropped(reason) => {
-            (lane.dropped.entry(reason.to_owned()).or_default(), u64::saturating_add)
+            let word = reason.map_or("all", DropReason::name);
+            (lane.dropped.entry(word.to_owned()).or_default(), u64::saturating_add)
         }
     };
     if values.len() <= bin {
@@ -195,15 +203,6 @@ fn time(text: &[u8]) -> Option<u64> {
     number(&text[..point])?.checked_mul(1_000_000_000)?.checked_add(micros * 1000)
 }
 
-const REASONS: [(&str, &str); 7] = [
-    ("dropped_down", "down"),
-    ("dropped_partition", "partition"),
-    ("dropped_mtu", "mtu"),
-    ("dropped_loss", "loss"),
-    ("dropped_queue_full", "queue_full"),
-    ("dropped_aqm", "aqm"),
-    ("dropped_memory", "memory"),
-];
 const ROWS_BETWEEN_CHECKS: u64 = 1 << 14;
 /// Samples of a year.
 const SAMPLES_MAX: u64 = 366 * 86_400 * 10;

@@ -16,7 +16,9 @@ use crate::position::LocatedValue;
 pub(super) fn resolve(found: &mut Diagnostics, draft: &ScenarioDraft, plan: &mut Plan) {
     for node in &draft.nodes {
         let rates = node.keys.rates.or(&draft.node_defaults.rates);
-        for (key, rate) in [("send", &rates.send), ("receive", &rates.receive)] {
+        let asked =
+            [(NodeRateLimitKey::Send, &rates.send), (NodeRateLimitKey::Receive, &rates.receive)];
+        for (key, rate) in asked {
             if let Some(rate) = rate {
                 limit(found, plan, node, key, rate);
             }
@@ -60,12 +62,13 @@ fn limit(
     found: &mut Diagnostics,
     plan: &mut Plan,
     node: &NodeDraft,
-    key: &str,
+    key: NodeRateLimitKey,
     rate: &LocatedValue<Rate>,
 ) {
     let name = &node.name.value;
     let members = plan.nodes.iter().filter(|member| member.group == *name);
-    let lanes: Vec<Option<Lane>> = members.map(|member| only_lane(member, key)).collect();
+    let lanes: Vec<Option<Lane>> = members.map(|member| key.only_lane(member)).collect();
+    let key = key.name();
     for lane in lanes {
         let Some(lane) = lane else {
             let message = format!("`{key}` of node `{name}` needs one link, no more and no fewer");
@@ -84,11 +87,30 @@ fn limit(
     }
 }
 
-/// Which way its packets go, if they have one.
-pub(super) fn only_lane(node: &Node, key: &str) -> Option<Lane> {
-    let [interface] = &node.interfaces[..] else { return None };
-    let outward = Lane { link: interface.link, direction: interface.outward };
-    Some(if key == "send" { outward } else { outward.reverse() })
+/// A key of a node that bounds the rate of its only link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NodeRateLimitKey {
+    Send,
+    Receive,
+}
+
+impl NodeRateLimitKey {
+    const fn name(self) -> &'static str {
+        match self {
+            NodeRateLimitKey::Send => "send",
+            NodeRateLimitKey::Receive => "receive",
+        }
+    }
+
+    /// Which way the packets of a node go, if they have one.
+    pub(super) fn only_lane(self, node: &Node) -> Option<Lane> {
+        let [interface] = &node.interfaces[..] else { return None };
+        let outward = Lane { link: interface.link, direction: interface.outward };
+        Some(match self {
+            NodeRateLimitKey::Send => outward,
+            NodeRateLimitKey::Receive => outward.reverse(),
+        })
+    }
 }
 
 fn follows_a_trace_later(events: &[windtunnel_model::plan::ScheduledEvent], lane: Lane) -> bool {

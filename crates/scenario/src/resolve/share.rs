@@ -6,7 +6,7 @@ use windtunnel_model::plan::{EventAction, NetworkModel};
 use windtunnel_model::profile::{PropertySetting, QueueDiscipline, SendShare, Wf2qParameters};
 use windtunnel_model::{Lane, LinkPatch, Plan, Rate};
 
-use super::limits::only_lane;
+use super::limits::NodeRateLimitKey;
 use crate::decode::{LinkShareDraft, NodeDraft, ProgramDraft, ScenarioDraft};
 use crate::error::Diagnostics;
 use crate::position::LocatedValue;
@@ -25,7 +25,8 @@ pub(super) fn resolve(found: &mut Diagnostics, draft: &ScenarioDraft, plan: &mut
             continue;
         }
         let members = plan.nodes.iter().filter(|member| member.group == node.name.value);
-        let lanes: Vec<Option<Lane>> = members.map(|member| only_lane(member, "send")).collect();
+        let lanes: Vec<Option<Lane>> =
+            members.map(|member| NodeRateLimitKey::Send.only_lane(member)).collect();
         for lane in lanes {
             if share(found, plan, node, first, lane).is_none() {
                 break;

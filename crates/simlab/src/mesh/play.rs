@@ -15,7 +15,7 @@ const LIMIT: Span = Span::from_secs(30);
 
 /// The least step of a clock that the next exchange proves under any conditions: bounds are as wide
 /// as a round trip, 12.4 ms at the most, and what 20 s without one add, 5 ms. A smaller step may
-/// hide in them for minutes, as [`windtunnel_mesh::Clock::error`] says.
+/// hide in them for minutes, as [`windtunnel_mesh::AgentClockEstimate::error`] says.
 const STEP_MIN: Span = Span::from_millis(20);
 
 /// The result of a seed.

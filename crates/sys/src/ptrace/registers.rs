@@ -4,9 +4,9 @@
 /// General registers: `struct user_regs_struct`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
-pub struct Registers([u64; 27]);
+pub struct ThreadRegisters([u64; 27]);
 
-impl Registers {
+impl ThreadRegisters {
     /// Where the thread goes on.
     #[must_use]
     pub fn counter(&self) -> u64 {
@@ -15,7 +15,7 @@ impl Registers {
 
     /// The same, elsewhere.
     #[must_use]
-    pub fn at(&self, counter: u64) -> Registers {
+    pub fn at(&self, counter: u64) -> ThreadRegisters {
         let mut other = *self;
         other.0[RIP] = counter;
         other
@@ -37,7 +37,7 @@ impl Registers {
     /// These registers, but at the instruction `syscall` at an address, about to make a call. As for
     /// the kernel the thread is in no call then, it restarts none.
     #[must_use]
-    pub fn about_to(&self, number: u64, arguments: [u64; 6], instruction: u64) -> Registers {
+    pub fn about_to(&self, number: u64, arguments: [u64; 6], instruction: u64) -> ThreadRegisters {
         let mut other = self.at(instruction);
         (other.0[RAX], other.0[ORIG_RAX]) = (number, u64::MAX);
         for (register, argument) in ARGUMENTS.into_iter().zip(arguments) {
@@ -49,7 +49,7 @@ impl Registers {
     /// These registers, but before the call that the thread is in, which it makes again with the same
     /// arguments.
     #[must_use]
-    pub fn again(&self) -> Registers {
+    pub fn again(&self) -> ThreadRegisters {
         let mut other = self.at(self.0[RIP].wrapping_sub(SYSCALL_BYTES));
         (other.0[RAX], other.0[ORIG_RAX]) = (self.0[ORIG_RAX], u64::MAX);
         other
@@ -84,8 +84,8 @@ const SYSCALL_BYTES: u64 = 2;
 mod tests {
     use super::*;
 
-    fn registers() -> Registers {
-        let mut registers = Registers(std::array::from_fn(|at| at as u64));
+    fn registers() -> ThreadRegisters {
+        let mut registers = ThreadRegisters(std::array::from_fn(|at| at as u64));
         registers.0[CS] = USER_CS;
         registers
     }

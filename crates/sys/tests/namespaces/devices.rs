@@ -4,7 +4,7 @@ use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use windtunnel_sys::namespace::NamespaceFlags;
-use windtunnel_sys::ping::{Family, PingSocket};
+use windtunnel_sys::ping::{PingFamily, PingSocket};
 use windtunnel_sys::poll::{PollFd, PollFlags, wait};
 use windtunnel_sys::x_tables::{self, XtablesFamily};
 use windtunnel_sys::{clock, netdev};
@@ -38,14 +38,14 @@ fn loopback() -> Outcome {
 }
 
 fn ping_v4() -> Outcome {
-    answered(Family::V4, Ipv4Addr::LOCALHOST.into())
+    answered(PingFamily::V4, Ipv4Addr::LOCALHOST.into())
 }
 
 fn ping_v6() -> Outcome {
-    answered(Family::V6, Ipv6Addr::LOCALHOST.into())
+    answered(PingFamily::V6, Ipv6Addr::LOCALHOST.into())
 }
 
-fn answered(family: Family, to: IpAddr) -> Outcome {
+fn answered(family: PingFamily, to: IpAddr) -> Outcome {
     ip("link set lo up")?;
     let socket = open(family);
     let before = clock::realtime_ns();
@@ -62,7 +62,7 @@ fn answered(family: Family, to: IpAddr) -> Outcome {
 }
 
 fn other_family() -> Outcome {
-    let error = open(Family::V4).send(Ipv6Addr::LOCALHOST.into(), 1, b"").unwrap_err();
+    let error = open(PingFamily::V4).send(Ipv6Addr::LOCALHOST.into(), 1, b"").unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::EAFNOSUPPORT));
     Ok(())
 }
@@ -88,7 +88,7 @@ fn tables() -> Outcome {
     Ok(())
 }
 
-fn open(family: Family) -> PingSocket {
+fn open(family: PingFamily) -> PingSocket {
     fs::write("/proc/sys/net/ipv4/ping_group_range", "0 0").unwrap();
     PingSocket::open(family).unwrap()
 }

@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use windtunnel_sys::namespace::{self, Fork, IdMap, IdRange, NamespaceFlags, UserNamespaceTarget};
+use windtunnel_sys::namespace::{
+    self, IdMap, IdRange, NamespaceFlags, NamespaceFork, UserNamespaceTarget,
+};
 use windtunnel_sys::process::{self, Pid, ProcessExitStatus};
 
 use crate::{Case, Outcome, root_map};
@@ -41,14 +43,14 @@ fn child_is_init() -> Outcome {
     match namespace::fork_into(NamespaceFlags::PID | NamespaceFlags::NET | NamespaceFlags::IPC)
         .unwrap()
     {
-        Fork::Child => {
+        NamespaceFork::Child => {
             assert_eq!(process::current(), Pid::INIT);
             assert_eq!(process::parent(), None);
             // This /proc is still the outer one, which knows the caller by its outer number.
             assert_ne!(fs::read_link("/proc/self/ns/net").unwrap(), outside);
             process::exit_now(5)
         }
-        Fork::Parent { pid, pidfd } => {
+        NamespaceFork::Parent { pid, pidfd } => {
             assert_ne!(pid, Pid::INIT);
             assert_eq!(
                 process::wait_pidfd(&pidfd, false).unwrap(),
@@ -62,13 +64,13 @@ fn child_is_init() -> Outcome {
 fn child_maps_itself() -> Outcome {
     let maps = root_map();
     match namespace::fork_into(NamespaceFlags::USER).map_err(missing)? {
-        Fork::Child => {
+        NamespaceFork::Child => {
             namespace::write_id_maps(UserNamespaceTarget::Current, &maps, true).unwrap();
             assert_eq!(namespace::current_id_map().unwrap(), maps);
             assert_eq!(process::current_user().uid, 0);
             process::exit_now(0)
         }
-        Fork::Parent { pid, .. } => passed(pid),
+        NamespaceFork::Parent { pid, .. } => passed(pid),
     }
 }
 
@@ -77,12 +79,12 @@ fn parent_maps() -> Outcome {
     let only = |inside| vec![IdRange { inside, outside: 0, count: 1 }];
     let maps = IdMap { users: only(1000), groups: only(100) };
     match namespace::fork_into(NamespaceFlags::USER).map_err(missing)? {
-        Fork::Child => {
+        NamespaceFork::Child => {
             windtunnel_sys::unix::receive(&wait, &mut [0; 1]).unwrap();
             assert_eq!(process::current_user(), process::UserIdentity { uid: 1000, gid: 100 });
             process::exit_now(0)
         }
-        Fork::Parent { pid, .. } => {
+        NamespaceFork::Parent { pid, .. } => {
             if process::current_user().uid != 0 {
                 return Err("needs root, if only in a namespace".into());
             }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use windtunnel_sys::mount::{self, BindMountAccess, Propagation};
-use windtunnel_sys::namespace::{self, Fork, NamespaceFlags};
+use windtunnel_sys::namespace::{self, NamespaceFlags, NamespaceFork};
 use windtunnel_sys::process;
 
 use crate::{Case, Outcome};
@@ -48,7 +48,7 @@ fn binding() -> Outcome {
 fn new_proc() -> Outcome {
     private_tmp();
     match namespace::fork_into(NamespaceFlags::PID).unwrap() {
-        Fork::Child => {
+        NamespaceFork::Child => {
             let mounted = mount::proc("/proc").map_err(|error| error.raw_os_error());
             if mounted == Err(Some(libc::EPERM)) {
                 process::exit_now(EPERM_CODE);
@@ -58,7 +58,7 @@ fn new_proc() -> Outcome {
             assert_eq!(process::thread_count().unwrap(), 1);
             process::exit_now(0)
         }
-        Fork::Parent { pid, .. } => match process::wait_pid(pid, false).unwrap() {
+        NamespaceFork::Parent { pid, .. } => match process::wait_pid(pid, false).unwrap() {
             Some(process::ProcessExitStatus::Exited(EPERM_CODE)) => {
                 Err("the outer /proc is hidden".into())
             }

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::time::Duration;
 
 use windtunnel_sys::mount;
-use windtunnel_sys::namespace::{self, Fork, NamespaceFlags};
+use windtunnel_sys::namespace::{self, NamespaceFlags, NamespaceFork};
 use windtunnel_sys::process::{self, Pid, ProcessExitStatus, Signal};
 use windtunnel_sys::signal::SignalReader;
 
@@ -29,8 +29,8 @@ pub(crate) const CASES: &[Case] = &[
 /// Forks without new namespaces; in the child, runs `body` and exits with its code.
 fn fork(body: impl FnOnce() -> i32) -> Pid {
     match namespace::fork_into(NamespaceFlags::NONE).unwrap() {
-        Fork::Child => process::exit_now(body()),
-        Fork::Parent { pid, .. } => pid,
+        NamespaceFork::Child => process::exit_now(body()),
+        NamespaceFork::Parent { pid, .. } => pid,
     }
 }
 

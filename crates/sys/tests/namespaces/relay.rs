@@ -7,7 +7,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use windtunnel_sys::namespace::{self, Fork, NamespaceFlags};
+use windtunnel_sys::namespace::{self, NamespaceFlags, NamespaceFork};
 use windtunnel_sys::packet::{PacketReceiveRing, PacketSender, PacketSocket, TransmitFrame};
 use windtunnel_sys::poll::{PollFd, PollFlags, wait};
 use windtunnel_sys::process::{self, Pid, ProcessExitStatus};
@@ -125,8 +125,8 @@ impl End {
     fn fork(body: impl FnOnce(&OwnedFd) -> bool) -> End {
         let (control, theirs) = unix::seqpacket_pair().unwrap();
         match namespace::fork_into(NamespaceFlags::NET).unwrap() {
-            Fork::Parent { pid, pidfd } => End { pid, pidfd, control },
-            Fork::Child => {
+            NamespaceFork::Parent { pid, pidfd } => End { pid, pidfd, control },
+            NamespaceFork::Child => {
                 drop(control);
                 process::set_parent_death_signal(Some(process::Signal::KILL)).unwrap();
                 let mut buffer = [0; 32];

@@ -51,7 +51,7 @@ fn report() -> RunReport {
         partial: false,
         attempts: Vec::new(),
         lost: Vec::new(),
-        lateness: crate::lateness::Summary::default(),
+        lateness: crate::lateness::LatenessSummary::default(),
         planned: SchedulePunctuality::default(),
         machine: MachineReport::default(),
         hosts: Vec::new(),

@@ -1,6 +1,7 @@
 //! The machines of a run.
 
 use serde::{Deserialize, Serialize};
+use windtunnel_model::word::{ClockSource, StateWord};
 
 use super::{SchedulePunctuality, is_zero};
 use crate::lateness;
@@ -17,7 +18,7 @@ pub struct HostReport {
     /// What it did.
     pub machine: MachineReport,
     /// Lateness over all packets delivered to its nodes.
-    pub lateness: lateness::Summary,
+    pub lateness: lateness::LatenessSummary,
     /// What was planned for times of the run there.
     #[serde(default)]
     pub planned: SchedulePunctuality,
@@ -91,7 +92,7 @@ pub struct PeerClockAccuracy {
     pub error_ns: u64,
     /// By what it was known: `exchanges` (the fastest messages each way), also `synchronised` (the
     /// kernels' NTP or PTP state) or `stated` (`--clock-offsets`).
-    pub by: String,
+    pub by: StateWord<ClockSource>,
 }
 
 /// How soon a machine reckoned with flows of the other machines that share a link with one of its

@@ -3,16 +3,17 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use windtunnel_control::part::{ClockSource, MemberClock};
+use windtunnel_control::part::MemberClock;
 use windtunnel_model::Span;
+use windtunnel_model::word::ClockSource;
 
 /// By member: the worst of what was known of its clock during the run; before, the last.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MemberClockBounds(#[serde(with = "crate::pairs")] BTreeMap<u16, ClockBound>);
+pub struct MemberClockBounds(#[serde(with = "crate::pairs")] BTreeMap<u16, MemberClockBound>);
 
 /// What is known of another machine's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ClockBound {
+pub struct MemberClockBound {
     /// Nanoseconds by which it is ahead, about.
     pub ahead_ns: i64,
     /// That is wrong by no more than this.
@@ -24,7 +25,7 @@ impl MemberClockBounds {
     /// The agent has said how clocks stand. `has_begun`: packets are given their times by them.
     pub fn note(&mut self, clocks: &[MemberClock], has_begun: bool) {
         for &MemberClock { member, ahead_ns, error_ns, by } in clocks {
-            let bound = ClockBound { ahead_ns, error: Span::from_nanos(error_ns), by };
+            let bound = MemberClockBound { ahead_ns, error: Span::from_nanos(error_ns), by };
             let known = self.0.entry(member).or_insert(bound);
             if !has_begun || bound.error > known.error {
                 *known = bound;
@@ -33,7 +34,7 @@ impl MemberClockBounds {
     }
 
     /// What is known of a member's clock.
-    pub fn of(&self, member: u16) -> Option<ClockBound> {
+    pub fn of(&self, member: u16) -> Option<MemberClockBound> {
         self.0.get(&member).copied()
     }
 

@@ -84,7 +84,7 @@ fn add_sample(all: &mut LinkSample, one: &LinkSample) {
     for (why, packets) in &one.dropped {
         match all.dropped.iter_mut().find(|(known, _)| known == why) {
             Some((_, sum)) => *sum = sum.saturating_add(*packets),
-            None => all.dropped.push((why.clone(), *packets)),
+            None => all.dropped.push((*why, *packets)),
         }
     }
 }

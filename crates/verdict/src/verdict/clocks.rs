@@ -4,11 +4,11 @@
 //! that clock can make the packet late, or early, and no count of lateness sees it. What one way is
 //! too long by, the other is too short by: round trips are right.
 
-use windtunnel_control::part::ClockSource;
 use windtunnel_model::placement::DelayRequirement;
+use windtunnel_model::word::ClockSource;
 use windtunnel_trace::report::PeerClockAccuracy;
 
-use crate::evidence::{ClockBound, PartEvidence, RunEvidence};
+use crate::evidence::{MemberClockBound, PartEvidence, RunEvidence};
 use crate::text::rounded;
 
 /// Pairs of machines between which delays one way may be wrong by more than the bound.
@@ -58,7 +58,7 @@ fn pairs(evidence: &RunEvidence<'_>, advice: &str) -> Vec<String> {
 }
 
 /// The worse of what each knows of the other. `None`: one of them knows nothing.
-fn bound(one: &PartEvidence<'_>, other: &PartEvidence<'_>) -> Option<ClockBound> {
+fn bound(one: &PartEvidence<'_>, other: &PartEvidence<'_>) -> Option<MemberClockBound> {
     let of = |here: &PartEvidence<'_>, there: &PartEvidence<'_>| {
         here.results.clocks.of(there.results.member)
     };
@@ -76,7 +76,7 @@ fn exchange_packets(one: &PartEvidence<'_>, other: &PartEvidence<'_>) -> bool {
 }
 
 /// By what the clock is known, in words.
-fn source(bound: ClockBound) -> &'static str {
+fn source(bound: MemberClockBound) -> &'static str {
     match bound.by {
         ClockSource::Exchanges => "the fastest messages each way",
         ClockSource::Synchronised => {
@@ -88,11 +88,6 @@ fn source(bound: ClockBound) -> &'static str {
 
 /// As `run.json` has it.
 pub(super) fn of_peer(part: &PartEvidence<'_>, member: u16) -> Option<PeerClockAccuracy> {
-    let ClockBound { ahead_ns, error, by } = part.results.clocks.of(member)?;
-    let by = match by {
-        ClockSource::Exchanges => "exchanges",
-        ClockSource::Synchronised => "synchronised",
-        ClockSource::Stated => "stated",
-    };
-    Some(PeerClockAccuracy { ahead_ns, error_ns: error.as_nanos(), by: by.to_owned() })
+    let MemberClockBound { ahead_ns, error, by } = part.results.clocks.of(member)?;
+    Some(PeerClockAccuracy { ahead_ns, error_ns: error.as_nanos(), by: by.into() })
 }

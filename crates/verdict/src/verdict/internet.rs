@@ -1,6 +1,6 @@
 //! What the way to the machine's outside means for the verdict.
 
-use windtunnel_gateway::GatewayReport;
+use windtunnel_gateway::{EgressRefusal, GatewayReport};
 use windtunnel_trace::report::InternetAccessReport;
 
 use super::doubt::FidelityDoubt;
@@ -29,7 +29,7 @@ pub(super) fn warnings(evidence: &RunEvidence<'_>) -> Vec<String> {
     let Some(Ok(report)) = evidence.internet else { return Vec::new() };
     let mut warnings = Vec::new();
     if report.refused_in_all() > 0 {
-        let refused = report.refused.iter().map(|(why, count)| format!("{count} {}", reason(why)));
+        let refused = report.refused.iter().map(|(why, count)| format!("{count} {}", reason(*why)));
         let refused: Vec<String> = refused.collect();
         warnings.push(format!("internet: packets were refused: {}", refused.join(", ")));
     }
@@ -60,10 +60,10 @@ pub(super) fn report(evidence: &RunEvidence<'_>) -> Option<InternetAccessReport>
         ..
     } = report.clone();
     Some(InternetAccessReport {
-        flows,
+        flows: flows.into_iter().map(|(kind, count)| (kind.name().to_owned(), count)).collect(),
         sent_bytes,
         received_bytes,
-        refused,
+        refused: refused.into_iter().map(|(why, count)| (why.name().to_owned(), count)).collect(),
         ignored,
         lost,
         echo_denied,
@@ -71,17 +71,16 @@ pub(super) fn report(evidence: &RunEvidence<'_>) -> Option<InternetAccessReport>
 }
 
 /// Why packets were refused, in words.
-fn reason(name: &str) -> &str {
-    match name {
-        "not_allowed" => "to the outside (no --allow-internet)",
-        "host_not_allowed" => "to the machine's loopback (no --allow-host)",
-        "not_listed" => "to what `allow` does not list",
-        "machine" => "to addresses of the machine itself",
-        "inside" => "to addresses of the network that nothing has",
-        "no_host" => "to no single host",
-        "no_route" => "to where the machine has no way",
-        "denied" => "by the machine's own rules",
-        other => other,
+const fn reason(refusal: EgressRefusal) -> &'static str {
+    match refusal {
+        EgressRefusal::NotAllowed => "to the outside (no --allow-internet)",
+        EgressRefusal::HostNotAllowed => "to the machine's loopback (no --allow-host)",
+        EgressRefusal::NotListed => "to what `allow` does not list",
+        EgressRefusal::Machine => "to addresses of the machine itself",
+        EgressRefusal::Inside => "to addresses of the network that nothing has",
+        EgressRefusal::NoHost => "to no single host",
+        EgressRefusal::NoRoute => "to where the machine has no way",
+        EgressRefusal::Denied => "by the machine's own rules",
     }
 }
 
@@ -95,7 +94,7 @@ mod tests {
     fn lossy() -> GatewayReport {
         let mut report = GatewayReport::default();
         report.lost.insert("packets that the kernel refused".to_owned(), 3);
-        report.refused.insert("machine".to_owned(), 2);
+        report.refused.insert(EgressRefusal::Machine, 2);
         report.echo_denied = 1;
         report
     }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use windtunnel_dataplane::receive_queue::ReceiveQueueCounters;
 use windtunnel_dataplane::{LaneResult, PeerTraffic};
-use windtunnel_engine::{DropReason, LaneCounters, RouterCounters};
+use windtunnel_engine::{LaneCounters, RouterCounters};
 use windtunnel_model::quantity::total;
-use windtunnel_model::{Lane, Plan, RouterId, Span, Time};
+use windtunnel_model::{DropReason, Lane, Plan, RouterId, Span, Time};
 use windtunnel_sys::limits as machine_limits;
 use windtunnel_trace::lateness::{self, LatenessHistogram};
 use windtunnel_trace::report::{
@@ -136,7 +136,7 @@ fn peer(part: &PartEvidence<'_>, peer: &PeerTraffic) -> PeerTrafficReport {
 }
 
 fn flow_starts(announced: u64, seen: &LatenessHistogram) -> FlowStarts {
-    let lateness::Summary { packets, p50_ns, p99_ns, max_ns, .. } = seen.summary();
+    let lateness::LatenessSummary { packets, p50_ns, p99_ns, max_ns, .. } = seen.summary();
     let mean_ns = seen.mean().as_nanos();
     FlowStarts { announced, flows: packets, mean_ns, p50_ns, p99_ns, max_ns }
 }
@@ -336,7 +336,7 @@ fn nat(evidence: &RunEvidence<'_>, router: RouterId) -> Option<RouterNat> {
     let tally = evidence.tally.nats.iter().find(|it| it.router == router)?;
     let count = |held: usize| u64::try_from(held).unwrap_or(u64::MAX);
     Some(RouterNat {
-        kind: planned.type_name().to_owned(),
+        kind: planned.nat_type().into(),
         mappings_made: tally.counters.mappings_made,
         mappings_expired: tally.counters.mappings_expired,
         mappings_held: count(tally.held.0),

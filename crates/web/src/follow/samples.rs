@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use windtunnel_control::Snapshot;
+use windtunnel_model::DropReason;
 use windtunnel_report::document::MapDirectedLink;
 use windtunnel_trace::sample::LinkSampleRow;
 
@@ -19,7 +20,7 @@ struct LinkActivitySample {
     lanes: Vec<[u64; 10]>,
     /// Drops by reason: the lane's index, the reason, packets.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    dropped: Vec<(u64, &'static str, u64)>,
+    dropped: Vec<(u64, DropReason, u64)>,
 }
 
 /// Rows that are put together.

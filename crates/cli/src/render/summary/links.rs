@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use windtunnel_model::{LinkProfile, Probability, Span};
-use windtunnel_trace::lateness::Summary;
+use windtunnel_trace::lateness::LatenessSummary;
 use windtunnel_trace::report::{AchievedLinkFigures, LinkPhaseReport, LinkReport, RunReport};
 
 use crate::render::paths::asked_rate;
@@ -57,7 +57,7 @@ struct LinkSummaryRow<'a> {
     achieved: &'a AchievedLinkFigures,
     delivered: u64,
     dropped: &'a BTreeMap<String, u64>,
-    lateness: &'a Summary,
+    lateness: &'a LatenessSummary,
 }
 
 impl<'a> LinkSummaryRow<'a> {

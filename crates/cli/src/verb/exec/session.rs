@@ -2,7 +2,7 @@
 
 use std::io;
 
-use windtunnel_control::{ControlClient, ControlClientError, ControlReply, ControlRequest};
+use windtunnel_control::{CommandProgress, ControlClient, ControlRequest};
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
 use windtunnel_sys::process::Signal;
 use windtunnel_sys::signal::SignalReader;
@@ -41,17 +41,6 @@ fn with_terminal(mut request: ControlRequest) -> ControlRequest {
     request
 }
 
-/// A command that could not be run.
-fn not_run(reply: ControlReply) -> VerbFailure {
-    match reply {
-        ControlReply::NotRun { message, exit } => {
-            let code = exit.unwrap_or(ExitCategory::Usage.code());
-            VerbFailure::Error { error: message.into(), hint: None, code }
-        }
-        other => ControlClientError::from(other).into(),
-    }
-}
-
 fn failed(what: &str, error: &io::Error) -> VerbFailure {
     VerbFailure::new(ExitCategory::Machine, format!("cannot {what}: {error}"))
 }
@@ -86,19 +75,20 @@ impl ExecSession {
 
     /// Reads one answer; the exit code if it is the last.
     fn answer(&mut self) -> Result<Option<u8>, VerbFailure> {
-        match self.client.receive()? {
-            ControlReply::Started { .. } => {
+        let progress = self.client.receive_answer();
+        match progress.inspect_err(|_| self.relay = None)? {
+            CommandProgress::Started { .. } => {
                 if let Some(relay) = &mut self.relay {
                     // Only now, so that a refusal is printed on a terminal in its usual mode.
                     relay.begin().map_err(|error| failed("use the terminal", &error))?;
                 }
                 Ok(None)
             }
-            ControlReply::Done => Ok(None),
-            ControlReply::Exited { code } => Ok(Some(code)),
-            other => {
+            CommandProgress::Exited { code } => Ok(Some(code)),
+            CommandProgress::NotRun { message, exit } => {
                 self.relay = None;
-                Err(not_run(other))
+                let code = exit.unwrap_or(ExitCategory::Usage.code());
+                Err(VerbFailure::Error { error: message.into(), hint: None, code })
             }
         }
     }

@@ -1,6 +1,6 @@
 //! What is said at the end of a command, and of one that runs.
 
-use windtunnel_model::{HeldLimit, Span};
+use windtunnel_model::{HeldLimit, Resource, Span};
 use windtunnel_outside::limit::{
     AttachOutcome, AttachedProcessStatus, CommandCpuUsage, CommandLimitReport, CommandLimitStatus,
     CommandResourceUsage, DirectionThroughput, LimitEnforcementCounts, RefusedDestinations,
@@ -111,17 +111,19 @@ fn used(used: &CommandResourceUsage) -> Option<String> {
         let by = &cpu.mechanism;
         parts.push(format!("cpu {used} of {asked}{around}, throttled {throttled} ({by})"));
     }
-    parts.extend(used.memory.as_ref().map(|part| amount("memory", part, quantity::bytes)));
-    parts.extend(used.pids.as_ref().map(|part| amount("pids", part, |count| count.to_string())));
+    parts.extend(used.memory.as_ref().map(|part| amount(Resource::Memory, part, quantity::bytes)));
+    parts.extend(
+        used.pids.as_ref().map(|part| amount(Resource::Pids, part, |count| count.to_string())),
+    );
     if let Some(part) = &used.open_files {
         parts.push(format!("open-files {} each ({})", part.asked, part.mechanism));
     }
     (!parts.is_empty()).then(|| format!("limit: {}", parts.join("; ")))
 }
 
-fn amount(name: &str, part: &HeldLimit, value: fn(u64) -> String) -> String {
+fn amount(of: Resource, part: &HeldLimit, value: fn(u64) -> String) -> String {
     let peak = part.peak.map(|peak| format!("{} at most of ", value(peak))).unwrap_or_default();
-    let mut text = format!("{name} {peak}{}", value(part.asked));
+    let mut text = format!("{of} {peak}{}", value(part.asked));
     if part.ended > 0 {
         let count = usize::try_from(part.ended).unwrap_or(usize::MAX);
         let number = quantity::count(count, "time");
@@ -129,7 +131,7 @@ fn amount(name: &str, part: &HeldLimit, value: fn(u64) -> String) -> String {
         if !part.names.is_empty() {
             text.push_str(&format!(": {}", part.names.join(", ")));
         }
-    } else if part.met > 0 && name == "pids" {
+    } else if part.met > 0 && of == Resource::Pids {
         text.push_str(&format!(", {} more refused", part.met));
     }
     format!("{text} ({})", part.mechanism)

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::Deserialize;
+use windtunnel_model::Resource;
+use windtunnel_model::word::StateWord;
+use windtunnel_report::document::EventAnnotationKind;
 use windtunnel_report::{ReportSizeLimits, groups};
 
 use crate::exit::ExitCategory;
@@ -78,7 +81,7 @@ pub(super) struct PlotLinkSeries {
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct PlotEventMarker {
     pub(super) at_ns: u64,
-    pub(super) kind: String,
+    pub(super) kind: StateWord<EventAnnotationKind>,
     pub(super) text: String,
     #[serde(default)]
     pub(super) links: Vec<String>,
@@ -95,7 +98,7 @@ pub(super) struct PlotHistogram {
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct PlotLimitSeries {
     pub(super) node: String,
-    pub(super) what: String,
+    pub(super) what: StateWord<Resource>,
     pub(super) asked: Vec<f64>,
     pub(super) delivered: Vec<f64>,
     pub(super) at_ns: Vec<f64>,

@@ -1,9 +1,11 @@
 //! From the document of runs to a figure.
 
+use windtunnel_model::Resource;
 use windtunnel_plot::{
     Axis, AxisQuantity, Figure, FigureSize, PlotPanel, PlotSeries, SeriesInterpolation,
     VerticalMarker,
 };
+use windtunnel_report::document::EventAnnotationKind;
 
 use super::PlotArguments;
 use super::document::{PlotDocument, PlotHistogram, PlotLinkSeries, PlotRun};
@@ -290,10 +292,11 @@ fn marks(arguments: &PlotArguments, document: &PlotDocument) -> Vec<VerticalMark
             || links.is_empty()
             || links.iter().any(|link| arguments.links.iter().any(|choice| choice.is_of(link)))
     };
-    let shown = run
-        .events
-        .iter()
-        .filter(|mark| ["fault", "change"].contains(&mark.kind.as_str()) && chosen(&mark.links));
+    let is_shown = |kind: EventAnnotationKind| {
+        matches!(kind, EventAnnotationKind::Fault | EventAnnotationKind::Change)
+    };
+    let shown = run.events.iter();
+    let shown = shown.filter(|mark| mark.kind.known().is_some_and(is_shown) && chosen(&mark.links));
     let mut marks: Vec<VerticalMarker> = shown
         .map(|mark| VerticalMarker { at: seconds(mark.at_ns), text: mark.text.clone() })
         .collect();
@@ -382,7 +385,9 @@ fn processors(document: &PlotDocument, labels: &[String]) -> Result<PlotPanel, V
     let mut panel = PlotPanel::new(Axis::seconds(), PlotPanelKind::Cpu.axis());
     let several = document.runs.len() > 1;
     for (index, run) in document.runs.iter().enumerate() {
-        for (position, limit) in run.limits_series.iter().filter(|l| l.what == "cpu").enumerate() {
+        for (position, limit) in
+            run.limits_series.iter().filter(|l| l.what == Resource::Cpu).enumerate()
+        {
             let colour = if several { colour(document, index) } else { position };
             let of = |name: &str| match several {
                 true => format!("{}, {}{name}", labels[index], limit.node),

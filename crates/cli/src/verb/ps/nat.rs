@@ -18,14 +18,14 @@ pub(super) fn render(nats: &[NatStatus]) -> String {
     ]);
     for nat in nats {
         if nat.mappings.is_empty() {
-            table.row([nat.router.clone(), nat.r#type.clone()]);
+            table.row([nat.router.clone(), nat.r#type.to_string()]);
         }
         for (position, mapping) in nat.mappings.iter().take(SHOWN_MAX).enumerate() {
-            let first = |text: &String| if position == 0 { text.clone() } else { String::new() };
+            let first = |text: &str| if position == 0 { text.to_owned() } else { String::new() };
             let any = || if mapping.forwarded { "forwarded" } else { "any" }.to_owned();
             table.row([
                 first(&nat.router),
-                first(&nat.r#type),
+                first(nat.r#type.as_str()),
                 mapping.protocol.to_string(),
                 mapping.internal.clone(),
                 mapping.external.clone(),
@@ -67,7 +67,7 @@ mod tests {
         };
         let nat = NatStatus {
             router: "home".to_owned(),
-            r#type: "symmetric".to_owned(),
+            r#type: "symmetric".into(),
             mappings_held: 3,
             mappings: vec![mapping(7, Some("10.0.0.3:53")), mapping(8, None)],
             ..NatStatus::default()

@@ -16,7 +16,7 @@ use windtunnel_control::registry;
 use windtunnel_evidence::AttributedRecord;
 use windtunnel_evidence::export::json_line;
 use windtunnel_evidence::filter::RecordFilter;
-use windtunnel_evidence::follow::{Follower, GrowingRecordFile, RateAccumulator};
+use windtunnel_evidence::follow::{GrowingRecordFile, RateAccumulator, RecordFileFollower};
 use windtunnel_evidence::rows::RecordFormatter;
 use windtunnel_model::Span;
 
@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &RecordsFollowArguments) -> Outcome {
     let mut follow = RecordFollowSession {
         run: arguments.run.run.clone(),
         filter: arguments.which.filter(),
-        follower: Follower::new(),
+        follower: RecordFileFollower::new(),
         open: BTreeMap::new(),
         is_checked: false,
         rates: every_ns.map(|ns| (RateAccumulator::default(), ns, None)),
@@ -89,7 +89,7 @@ pub(crate) fn run(arguments: &RecordsFollowArguments) -> Outcome {
 struct RecordFollowSession<'a> {
     run: PathBuf,
     filter: RecordFilter,
-    follower: Follower,
+    follower: RecordFileFollower,
     /// Files that have been begun.
     open: BTreeMap<PathBuf, (File, GrowingRecordFile)>,
     is_checked: bool,

@@ -107,7 +107,7 @@ pub(super) fn request(path: &str, text: &str) -> Result<TypedRequest<()>, VerbFa
         return Err(malformed());
     }
     let demand = windtunnel_scenario::parse_limit(key, &value)?;
-    ControlRequest::limit(name_of(folder), &demand).ok_or_else(malformed)
+    ControlRequest::live_limit(name_of(folder), &demand).ok_or_else(malformed)
 }
 
 /// The part at a path, in which each name is in the folder of the part around it.

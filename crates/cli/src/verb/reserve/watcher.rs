@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use windtunnel_sys::namespace::{self, Fork, NamespaceFlags};
+use windtunnel_sys::namespace::{self, NamespaceFlags, NamespaceFork};
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
 use windtunnel_sys::process::{self, Signal};
 use windtunnel_sys::{mount, signal};
@@ -18,7 +18,7 @@ use windtunnel_sys::{mount, signal};
 /// `EDEADLK` if it has; what fork(2) says.
 pub(super) fn start(folder: &Path, is_new: bool) -> io::Result<()> {
     let watched = process::open_pidfd(process::current())?;
-    if let Fork::Child = namespace::fork_into(NamespaceFlags::NONE)? {
+    if let NamespaceFork::Child = namespace::fork_into(NamespaceFlags::NONE)? {
         watch(&watched, folder, is_new);
         process::exit_now(0);
     }

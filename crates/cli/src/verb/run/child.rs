@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::fs::{MemfdFlags, memfd_create};
 use serde::{Deserialize, Serialize};
-use windtunnel_sys::namespace::{self, Fork, NamespaceFlags};
+use windtunnel_sys::namespace::{self, NamespaceFlags, NamespaceFork};
 use windtunnel_sys::poll::{self, PollFd, PollFlags};
 use windtunnel_sys::process::{self, Signal};
 use windtunnel_sys::signal::SignalReader;
@@ -38,12 +38,12 @@ pub(super) fn run(
     let mut answer = File::from(answer.map_err(cannot)?);
     let signals = SignalReader::open(&PASSED_ON).map_err(cannot)?;
     match namespace::fork_into(NamespaceFlags::NONE).map_err(cannot)? {
-        Fork::Child => {
+        NamespaceFork::Child => {
             drop(signals);
             let code = in_child(run, &mut answer);
             process::exit_now(code);
         }
-        Fork::Parent { pidfd, .. } => {
+        NamespaceFork::Parent { pidfd, .. } => {
             let status = wait(&pidfd, &signals).map_err(cannot)?;
             drop(signals);
             result(&mut answer, status)

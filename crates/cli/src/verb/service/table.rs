@@ -121,7 +121,7 @@ fn flows(service: &ServiceStatus) -> String {
             flow.client.clone(),
             flow.service.clone(),
             flow.replica.clone(),
-            flow.state.clone(),
+            flow.state.to_string(),
             quantity::span(Span::from_millis(flow.silent_ms)),
         ]);
     }
@@ -204,7 +204,7 @@ mod tests {
             client: "10.0.0.1:4000".to_owned(),
             service: "10.1.0.80:80".to_owned(),
             replica: "s1".to_owned(),
-            state: "open".to_owned(),
+            state: "open".into(),
             silent_ms: 12,
         };
         let service = ServiceStatus {

@@ -41,7 +41,7 @@ pub(super) fn set(lanes: LaneChoice, text: &str, plan: &Plan) -> Result<RunChang
         // Writing to a string cannot fail.
         let _ = write!(done, "; its {property} follows no trace any more");
     }
-    Ok(RunChangeRequest { request: ControlRequest::set(lanes, patch), done })
+    Ok(RunChangeRequest { request: ControlRequest::set(lanes, Box::new(patch)), done })
 }
 
 /// Reads what `windtunnel set` would take behind the name of a node: `cpu=50%`.
@@ -53,7 +53,7 @@ pub(super) fn limit(node: &str, text: &str) -> Result<RunChangeRequest, String> 
     let (key, value) = (pair.0.trim(), pair.1.trim());
     let demand = windtunnel_scenario::parse_limit(key, value)
         .map_err(|error| message(&error.to_string(), error.hint.as_deref()))?;
-    let request = ControlRequest::limit(node, &demand)
+    let request = ControlRequest::live_limit(node, &demand)
         .ok_or_else(|| format!("`{key}` cannot change: cpu, memory, pids and disk can"))?;
     Ok(RunChangeRequest { request, done: format!("{node}: {key} {value}") })
 }

@@ -4,21 +4,21 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::Path;
 
-use quinn::SendStream;
-use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::unbounded_channel;
 use windtunnel_control::part::{FromPart, PartSetup, ToPart, bytes_of};
 use windtunnel_mesh::{AgentId, Mesh, PlanHash, RunId};
 use windtunnel_model::NodeId;
 
 use super::super::leavers::DepartedMembers;
 use super::super::losses::MemberLossTimes;
-use super::super::watch::WatcherId;
+use super::super::watch::{RunWatcherSender, WatcherId};
 use super::super::{now, trial, watch};
 use super::run::AgentRunPart;
 use super::{AgentRunTable, SETUP_PATIENCE, said};
+use crate::answer_stream::AgentCall;
+use crate::protocol::MachineIneligibility;
+use crate::protocol::answers::WatchedRunMessage;
 use crate::protocol::run::{RunSetup, text_of};
-use crate::protocol::{AgentReply, MachineIneligibility};
-use crate::stream_limit::CountedStream;
 
 impl AgentRunTable {
     /// Begins a part, with a first watcher; or says why not.
@@ -27,49 +27,44 @@ impl AgentRunTable {
         setup: RunSetup,
         member: u16,
         mesh: &mut Mesh,
-        to: SendStream,
-        rest: CountedStream,
+        call: AgentCall<WatchedRunMessage>,
     ) -> Result<(), String> {
         let run = setup.run;
-        let (founder, answers) = self.watcher(run, to, rest);
+        let (founder, answers) = self.watcher(run, call);
         let begun = self.try_begin(setup, member, mesh, founder, &answers);
         if let Err(message) = &begun {
-            let _ = answers.send(AgentReply::Error { message: message.clone() });
+            answers.send(Err(message.clone()));
         }
         begun
     }
 
     /// Adds a watcher to a run.
-    pub(in crate::agent) fn watch(&mut self, run: u64, to: SendStream, rest: CountedStream) {
-        let (number, answers) = self.watcher(run, to, rest);
+    pub(in crate::agent) fn watch(&mut self, run: u64, call: AgentCall<WatchedRunMessage>) {
+        let (number, answers) = self.watcher(run, call);
         match self.all.get_mut(&run) {
             Some(known) => {
-                let _ = answers.send(AgentReply::Run(Box::new(known.setup.clone())));
+                let setup = Box::new(known.setup.clone());
+                answers.send(Ok(WatchedRunMessage::Run(setup)));
                 if known.part.is_none() {
-                    let _ = answers.send(said(FromPart::Ended));
+                    answers.send(Ok(said(FromPart::Ended)));
                 }
                 known.watchers.insert(number, answers);
             }
             None => {
-                let message = self.expiry.why_unknown(run);
-                let _ = answers.send(AgentReply::Error { message });
+                answers.send(Err(self.expiry.why_unknown(run)));
             }
         }
     }
 
-    fn watcher(
-        &mut self,
-        run: u64,
-        to: SendStream,
-        rest: CountedStream,
-    ) -> (u64, UnboundedSender<AgentReply>) {
+    fn watcher(&mut self, run: u64, call: AgentCall<WatchedRunMessage>) -> (u64, RunWatcherSender) {
+        let AgentCall { to, rest, .. } = call;
         let (answers, queue) = unbounded_channel();
         let number = self.next_watcher;
         self.next_watcher += 1;
         tokio::task::spawn_local(watch::send_answers(to, queue));
         let watcher = WatcherId { run, number };
         tokio::task::spawn_local(watch::receive_orders(rest, watcher, self.events.clone()));
-        (number, answers)
+        (number, RunWatcherSender(answers))
     }
 
     fn try_begin(
@@ -78,7 +73,7 @@ impl AgentRunTable {
         member: u16,
         mesh: &mut Mesh,
         founder: u64,
-        answers: &UnboundedSender<AgentReply>,
+        answers: &RunWatcherSender,
     ) -> Result<(), String> {
         let run = setup.run;
         let worker = self.worker.clone().ok_or("this agent does no runs")?;

@@ -12,8 +12,9 @@ use windtunnel_model::placement::OnHostLoss;
 use super::super::leavers::DepartedMembers;
 use super::super::losses::{LossState, MemberLossTimes};
 use super::super::now;
+use super::super::watch::RunWatcherSender;
 use super::{LOST_ITSELF, said};
-use crate::protocol::AgentReply;
+use crate::protocol::answers::WatchedRunMessage;
 use crate::protocol::run::{RunMemberMessage, RunSetup};
 
 #[derive(Debug)]
@@ -23,7 +24,7 @@ pub(super) struct AgentRunPart {
     pub(super) agents: Vec<AgentId>,
     /// Absent when it is over.
     pub(super) part: Option<UnboundedSender<ToPart>>,
-    pub(super) watchers: BTreeMap<u64, UnboundedSender<AgentReply>>,
+    pub(super) watchers: BTreeMap<u64, RunWatcherSender>,
     /// The watcher that started it: without it the run does not begin.
     pub(super) founder: u64,
     /// To the other agents, by member.
@@ -43,9 +44,9 @@ pub(super) struct AgentRunPart {
 }
 
 impl AgentRunPart {
-    pub(super) fn send_to_watchers(&self, answer: &AgentReply) {
+    pub(super) fn send_to_watchers(&self, message: &WatchedRunMessage) {
         for watcher in self.watchers.values() {
-            let _ = watcher.send(answer.clone());
+            watcher.send(Ok(message.clone()));
         }
     }
 
@@ -112,7 +113,9 @@ mod tests {
             me: 3,
             agents: [40, 30, 20, 10].map(AgentId).into(),
             part: Some(part),
-            watchers: (0..watchers).map(|number| (number, unbounded_channel().0)).collect(),
+            watchers: (0..watchers)
+                .map(|number| (number, RunWatcherSender(unbounded_channel().0)))
+                .collect(),
             founder: 0,
             speakers: (0..3).map(|member| (member, unbounded_channel().0)).collect(),
             folder: PathBuf::new(),

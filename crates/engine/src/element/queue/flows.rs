@@ -26,14 +26,13 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use windtunnel_model::Time;
 use windtunnel_model::profile::{FairBy, FlowQueues as Setting, HostFairParameters};
 use windtunnel_model::random::RandomStream;
+use windtunnel_model::{DropReason, Time};
 use windtunnel_wire::flow::FiveTuple;
 
 use super::codel::CodelDiscipline;
 use super::{DequeueVerdict, Head, MultiQueueDiscipline, QueueDropSink};
-use crate::counters::DropReason;
 use crate::packet::{EmulatedPacket, PacketTrainShape};
 pub(super) use round_robin::{NONE, index};
 use round_robin::{RoundRobin, RoundRobinEntry};

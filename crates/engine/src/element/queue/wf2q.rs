@@ -31,7 +31,7 @@ use windtunnel_wire::flow::FiveTuple;
 
 use super::flows::{NONE, bucket, index};
 use super::{DequeueVerdict, Head, MultiQueueDiscipline, QueueDropSink};
-use crate::counters::Classes;
+use crate::counters::LaneClassCounters;
 use crate::packet::{EmulatedPacket, PacketTrainShape, SenderClass};
 use class::Class;
 use level::Wf2qServerNode;
@@ -165,9 +165,9 @@ impl Wf2qDiscipline {
     }
 
     /// What the classes have sent and lost.
-    pub(super) fn report(&self) -> Classes {
+    pub(super) fn report(&self) -> LaneClassCounters {
         let counters = self.classes.iter().map(|class| class.counters).collect();
-        Classes { counters, ownership: self.owners.counters }
+        LaneClassCounters { counters, ownership: self.owners.counters }
     }
 
     fn rest(&self) -> u32 {

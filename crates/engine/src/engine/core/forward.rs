@@ -116,23 +116,9 @@ impl Core {
         self.take_back();
     }
 
-    /// Puts a router's packet on a lane; on a LAN, as soon as its next receiver has been found.
-    pub(super) fn hand_on(
-        &mut self,
-        now: Time,
-        id: RouterId,
-        lane: Lane,
-        info: &IpPacketSummary,
-        rewrite: &PacketRewrite,
-        packet: EmulatedPacket,
-    ) {
-        self.net.hand_on(now, id, lane, info, rewrite, packet);
-        self.take_back();
-    }
-
-    /// Handles what a lane has not taken.
+    /// Handles what a lane has not taken: after each packet that was put on one.
     #[inline]
-    fn take_back(&mut self) {
+    pub(super) fn take_back(&mut self) {
         while let Some(ReturnedPacket { at, lane, reason }) = self.net.lanes.take_returned() {
             match reason {
                 ReturnReason::TooBig(refused) => self.report_too_big(at, lane, refused),
@@ -250,7 +236,8 @@ impl Core {
                     || self.passage().translate(id, rewrite, info, frame, vnet, count)
                 {
                     forward_frame(frame);
-                    return self.hand_on(now, id, next, info, rewrite, packet);
+                    self.net.hand_on(now, id, next, info, rewrite, packet);
+                    return self.take_back();
                 }
                 (RouterReason::Untranslatable, None)
             }

@@ -59,7 +59,8 @@ impl Core {
         let info = parsed.info;
         match lane {
             Some(lane) => {
-                self.hand_on(now, id, lane, &info, &PacketRewrite::default(), packet);
+                self.net.hand_on(now, id, lane, &info, &PacketRewrite::default(), packet);
+                self.take_back();
             }
             None => {
                 if packet.aim.is_some() {

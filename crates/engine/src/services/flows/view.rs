@@ -3,14 +3,15 @@
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 
+use windtunnel_model::word::ServiceFlowState;
 use windtunnel_model::{ServiceId, Time};
 
 use super::PinnedFlowTable;
+use crate::services::PinnedFlow;
 use crate::services::call::unmapped;
 use crate::services::directory::ServiceDirectory;
 use crate::services::pins::{CoarseTime, PinnedFlowPhase, ReplicaPin};
 use crate::services::update::BrokenConnection;
-use crate::services::{PinnedFlow, PinnedState};
 
 impl PinnedFlowTable {
     /// How many there are, and how many there may be.
@@ -75,10 +76,10 @@ fn flow(services: &ServiceDirectory, now: CoarseTime, pin: &ReplicaPin) -> Optio
     let row = services.rows.get(key.row);
     let state = match pin.state {
         PinnedFlowPhase::Free => return None,
-        PinnedFlowPhase::Opening => PinnedState::Opening,
-        PinnedFlowPhase::Open => PinnedState::Open,
-        PinnedFlowPhase::Closing => PinnedState::Closing,
-        PinnedFlowPhase::Flow => PinnedState::Flow,
+        PinnedFlowPhase::Opening => ServiceFlowState::Opening,
+        PinnedFlowPhase::Open => ServiceFlowState::Open,
+        PinnedFlowPhase::Closing => ServiceFlowState::Closing,
+        PinnedFlowPhase::Flow => ServiceFlowState::Flow,
     };
     Some(PinnedFlow {
         client: SocketAddr::new(unmapped(key.client), key.client_port),

@@ -3,10 +3,11 @@
 use alloc::collections::BTreeMap;
 
 use windtunnel_failover::ReplicaId;
+use windtunnel_model::word::ServiceFlowState;
 use windtunnel_model::{NodeId, ServiceId, Time};
 
 use super::{FailOverConnections, FailOverCounters, TransparentFailOver};
-use crate::services::{PinnedFlow, PinnedState};
+use crate::services::PinnedFlow;
 
 impl TransparentFailOver {
     fn held_of(&self, service: ServiceId) -> Option<&FailOverConnections> {
@@ -49,7 +50,7 @@ impl TransparentFailOver {
                 client: key.client,
                 service: key.service,
                 replica: NodeId(node),
-                state: PinnedState::Open,
+                state: ServiceFlowState::Open,
                 silent_ms: now.since(view.active).as_nanos() / 1_000_000,
             })
         })

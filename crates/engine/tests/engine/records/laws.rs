@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use windtunnel_engine::{DROP_REASON_NAMES, DropReason, RecordSettings};
+use windtunnel_engine::{DROP_REASON_NAMES, RecordSettings};
 use windtunnel_model::plan::{BandwidthSharing, NetworkModel};
 use windtunnel_model::record::kind::SOURCE_QUEUE;
 use windtunnel_model::record::{EventRecord, Kind};
-use windtunnel_model::{Lane, LinkProfile, Plan};
+use windtunnel_model::{DropReason, Lane, LinkProfile, Plan};
 
 use super::{events, of};
 use crate::properties::play;

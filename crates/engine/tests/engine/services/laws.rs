@@ -118,7 +118,9 @@ fn play(net: &mut Net, steps: &[Step]) -> Vec<Vec<Out>> {
 /// Flows that the table has, but for those that close and those whose time is over.
 fn open_flows(net: &Net) -> u64 {
     let pinned = net.engine.services().pinned(WWW, usize::MAX);
-    let open = pinned.iter().filter(|flow| flow.state != windtunnel_engine::PinnedState::Closing);
+    let open = pinned
+        .iter()
+        .filter(|flow| flow.state != windtunnel_model::word::ServiceFlowState::Closing);
     open.count().try_into().unwrap()
 }
 

@@ -1,6 +1,7 @@
 //! Reports with names.
 
 use crate::evidence::tests::{conversation, load};
+use crate::explain::RequestKind;
 use crate::explain::report::{LatencyBreakdown, RequestSelection};
 
 #[test]
@@ -33,7 +34,7 @@ fn one_request_can_be_picked_by_flow_and_number() {
     let report =
         LatencyBreakdown::of(&evidence, RequestSelection::One { flow: 0, number: 0 }, None);
     assert_eq!(report.requests.len(), 1);
-    assert_eq!(report.requests[0].kind, "connect");
+    assert_eq!(report.requests[0].kind, RequestKind::Connect);
     assert!(
         LatencyBreakdown::of(&evidence, RequestSelection::One { flow: 7, number: 0 }, None)
             .requests

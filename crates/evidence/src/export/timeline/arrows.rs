@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use windtunnel_model::record::kind::Call;
 use windtunnel_model::record::{Kind, flag};
 
+use super::writer::ChromeTracePhase;
 use crate::file::FlowDirection;
 use crate::flows::UDP;
 use crate::rows::signed;
@@ -46,7 +47,10 @@ impl TimelineArrows {
     }
 
     /// The arrow that begins with a call, or those that end with it: phase, time and number.
-    pub(super) fn of_call(&mut self, entry: &AttributedRecord) -> Vec<(&'static str, u64, u64)> {
+    pub(super) fn of_call(
+        &mut self,
+        entry: &AttributedRecord,
+    ) -> Vec<(ChromeTracePhase, u64, u64)> {
         let Some(flow) = entry.flow().filter(|_| is_transfer(entry)) else { return Vec::new() };
         let is_udp = self.is_udp[flow];
         let record = &entry.record;
@@ -56,7 +60,10 @@ impl TimelineArrows {
         if record.flags & flag::REVERSE == 0 {
             let same = within(begins, record.args[0], 1);
             let begin = same.iter().find(|begin| begin.begin_ns == record.time);
-            return begin.map(|begin| ("s", record.time, begin.number)).into_iter().collect();
+            return begin
+                .map(|begin| (ChromeTracePhase::FlowStart, record.time, begin.number))
+                .into_iter()
+                .collect();
         }
         let length = if is_udp { 1 } else { u32::try_from(signed(record.args[2])).unwrap_or(0) };
         let end = record.time + u64::from(record.args[3]);
@@ -81,10 +88,10 @@ impl TimelineArrows {
 }
 
 impl TimelineArrowStart {
-    fn end(&mut self, time: u64) -> Option<(&'static str, u64, u64)> {
+    fn end(&mut self, time: u64) -> Option<(ChromeTracePhase, u64, u64)> {
         let is_first = self.end_ns.is_none() && time >= self.begin_ns;
         self.end_ns = self.end_ns.or(is_first.then_some(time));
-        is_first.then_some(("f", time, self.number))
+        is_first.then_some((ChromeTracePhase::FlowEnd, time, self.number))
     }
 }
 

@@ -3,10 +3,57 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
+/// What an event is in the trace event format, which calls this its phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ChromeTracePhase {
+    /// A slice with its duration.
+    Complete,
+    /// The begin of a slice that may overlap others, and its end.
+    AsyncBegin,
+    AsyncEnd,
+    /// The tail of an arrow between slices, a point on its way, and its head.
+    FlowStart,
+    FlowStep,
+    FlowEnd,
+    Instant,
+    Counter,
+    /// The name of a process or thread.
+    Metadata,
+}
+
+impl ChromeTracePhase {
+    const fn letter(self) -> char {
+        match self {
+            ChromeTracePhase::Complete => 'X',
+            ChromeTracePhase::AsyncBegin => 'b',
+            ChromeTracePhase::AsyncEnd => 'e',
+            ChromeTracePhase::FlowStart => 's',
+            ChromeTracePhase::FlowStep => 't',
+            ChromeTracePhase::FlowEnd => 'f',
+            ChromeTracePhase::Instant => 'i',
+            ChromeTracePhase::Counter => 'C',
+            ChromeTracePhase::Metadata => 'M',
+        }
+    }
+
+    /// By which viewers can leave events out; names of processes are of none.
+    const fn category(self) -> Option<&'static str> {
+        match self {
+            ChromeTracePhase::AsyncBegin | ChromeTracePhase::AsyncEnd => Some("packet"),
+            ChromeTracePhase::FlowStart
+            | ChromeTracePhase::FlowStep
+            | ChromeTracePhase::FlowEnd => Some("bytes"),
+            ChromeTracePhase::Counter => Some("tcp"),
+            ChromeTracePhase::Complete | ChromeTracePhase::Instant => Some("record"),
+            ChromeTracePhase::Metadata => None,
+        }
+    }
+}
+
 /// An event of the trace event format.
 #[derive(Debug, Clone)]
 pub(super) struct ChromeTraceEvent {
-    phase: &'static str,
+    phase: ChromeTracePhase,
     name: String,
     time: u64,
     process: u32,
@@ -18,7 +65,7 @@ pub(super) struct ChromeTraceEvent {
 
 impl ChromeTraceEvent {
     pub(super) fn new(
-        phase: &'static str,
+        phase: ChromeTracePhase,
         name: &str,
         time: u64,
         process: u32,
@@ -65,7 +112,7 @@ impl ChromeTraceEventQueue {
         if !self.named.insert((process, thread)) {
             return;
         }
-        let mut event = ChromeTraceEvent::new("M", what, 0, process, thread);
+        let mut event = ChromeTraceEvent::new(ChromeTracePhase::Metadata, what, 0, process, thread);
         let quoted = serde_json::to_string(name).unwrap_or_default();
         event.argument("name", quoted);
         self.put(event);
@@ -101,11 +148,11 @@ impl ChromeTraceEventQueue {
         self.is_first = false;
         let (process, thread) = (event.process, event.thread);
         let name = serde_json::to_string(&event.name)?;
-        write!(out, "{separator}{{\"ph\":\"{}\",\"name\":{name}", event.phase)?;
+        write!(out, "{separator}{{\"ph\":\"{}\",\"name\":{name}", event.phase.letter())?;
         write!(out, ",\"pid\":{process},\"tid\":{thread}")?;
-        if event.phase != "M" {
+        if let Some(category) = event.phase.category() {
             let since = i128::from(event.time) - i128::from(self.origin_ns);
-            write!(out, ",\"cat\":\"{}\",\"ts\":{}", category(event.phase), micros(since))?;
+            write!(out, ",\"cat\":\"{category}\",\"ts\":{}", micros(since))?;
         }
         if let Some(duration) = event.duration_ns {
             write!(out, ",\"dur\":{}", micros(duration.into()))?;
@@ -114,8 +161,8 @@ impl ChromeTraceEventQueue {
             write!(out, ",\"id\":{id}")?;
         }
         match event.phase {
-            "f" => out.write_all(b",\"bp\":\"e\"")?,
-            "i" => out.write_all(b",\"s\":\"p\"")?,
+            ChromeTracePhase::FlowEnd => out.write_all(b",\"bp\":\"e\"")?,
+            ChromeTracePhase::Instant => out.write_all(b",\"s\":\"p\"")?,
             _ => {}
         }
         if !event.arguments.is_empty() {
@@ -126,15 +173,6 @@ impl ChromeTraceEventQueue {
             out.write_all(b"}")?;
         }
         out.write_all(b"}")
-    }
-}
-
-fn category(phase: &str) -> &'static str {
-    match phase {
-        "b" | "e" => "packet",
-        "s" | "t" | "f" => "bytes",
-        "C" => "tcp",
-        _ => "record",
     }
 }
 

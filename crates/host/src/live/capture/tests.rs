@@ -1,6 +1,6 @@
 //! What becomes of captures.
 
-use windtunnel_control::{ControlClient, ControlListener};
+use windtunnel_control::{ControlClient, ControlListener, ControlReply};
 use windtunnel_model::PortId;
 
 use super::*;
@@ -13,7 +13,7 @@ fn wanted(id: u64) -> CaptureRequest {
 
 /// A capture of `a` by this number, whose thread has nothing to say yet.
 fn running(captures: &mut CaptureController, number: u64, to: CaptureDestination) {
-    let (tap, counts) = Tap::start(&wanted(number), io::sink(), |_| ()).unwrap();
+    let (tap, counts) = CaptureTap::start(&wanted(number), io::sink(), |_| ()).unwrap();
     drop(tap);
     captures.running.push(ActiveCapture { number, place: "a".to_owned(), to, counts });
 }

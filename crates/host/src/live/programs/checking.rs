@@ -7,7 +7,7 @@ use windtunnel_verdict::evidence::{ProgramExit, ProgramKey};
 
 use super::super::context::RunContext;
 use super::super::launcher::Launcher;
-use super::checks::{Checks, FailedReadinessCheck, ReadinessCheckAction};
+use super::checks::{FailedReadinessCheck, ReadinessCheckAction, ReadinessCheckTable};
 use super::{code_and_signal, log_ready, reason};
 use crate::supervisor::Supervisor;
 
@@ -16,7 +16,7 @@ pub(in crate::live) struct ReadinessChecker<'a> {
     pub(super) cx: &'a RunContext,
     pub(super) supervisor: &'a mut Supervisor,
     pub(super) launcher: &'a mut Launcher,
-    pub(super) checks: &'a mut Checks,
+    pub(super) checks: &'a mut ReadinessCheckTable,
 }
 
 impl ReadinessChecker<'_> {

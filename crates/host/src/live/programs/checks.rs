@@ -18,7 +18,7 @@ use written::CommandOutputTail;
 
 /// All checks of this machine's programs.
 #[derive(Debug)]
-pub(in crate::live) struct Checks {
+pub(in crate::live) struct ReadinessCheckTable {
     programs: BTreeMap<ProgramKey, ReadinessCheckState>,
     /// Commands that run. One that is not wanted any more stays until it has ended.
     under_way: UnderWay<InFlightReadinessCheck>,
@@ -65,13 +65,13 @@ pub(super) struct FailedReadinessCheck {
     pub(super) last: Option<u32>,
 }
 
-impl Default for Checks {
+impl Default for ReadinessCheckTable {
     fn default() -> Self {
-        Checks { programs: BTreeMap::new(), under_way: UnderWay::new(CHECK_FIRST) }
+        ReadinessCheckTable { programs: BTreeMap::new(), under_way: UnderWay::new(CHECK_FIRST) }
     }
 }
 
-impl Checks {
+impl ReadinessCheckTable {
     /// A program has started, and is checked from now on.
     pub(super) fn add(&mut self, key: ProgramKey, check: ReadinessCheck, now: Span) {
         let checked = ReadinessCheckState {
@@ -105,7 +105,7 @@ impl Checks {
         steps
     }
 
-    /// When [`Checks::tick`] has something to do next.
+    /// When [`ReadinessCheckTable::tick`] has something to do next.
     pub(super) fn next(&self) -> Option<Span> {
         if self.under_way.is_frozen() {
             return None;
@@ -247,8 +247,8 @@ mod tests {
     }
 
     /// Of one program that started after a second: a check every second, of 300 ms at the most.
-    fn checks(said: ReadinessCheckSettings) -> Checks {
-        let mut checks = Checks::default();
+    fn checks(said: ReadinessCheckSettings) -> ReadinessCheckTable {
+        let mut checks = ReadinessCheckTable::default();
         checks.add(KEY, said.or(asking()).of_file(), ms(1000));
         checks
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use windtunnel_model::plan::{EventAction, NodeVerb};
+use windtunnel_model::word::{NamedState, NodeProgramsAction};
 use windtunnel_model::{NodeId, Span};
 use windtunnel_sys::process::Signal;
 use windtunnel_trace::event::{EventLogEntry, EventLogEntryKind};
@@ -123,9 +124,9 @@ impl NodeEventExecutor<'_> {
             // First, so that the exits that follow are known to be churn's doing.
             self.supervisor.on_leave(NodeId::from_index(*node), cx.journal.elapsed());
         }
-        let sent = self.signal_at_once(&nodes, "leave", signals_of(by), intended);
+        let sent = self.signal_at_once(&nodes, NodeProgramsAction::Leave, signals_of(by), intended);
         let log = |(index, node)| {
-            let verb = "leave".to_owned();
+            let verb = NodeProgramsAction::Leave.into();
             let at = sent.get(&index).copied().unwrap_or_else(|| cx.journal.elapsed());
             cx.journal.log_at(at, Some(intended.at), EventLogEntryKind::Node { node, verb })
         };
@@ -138,8 +139,8 @@ impl NodeEventExecutor<'_> {
         let join = |(index, node)| {
             let now = cx.journal.elapsed();
             self.supervisor.on_join(NodeId::from_index(index), now, Some(intended));
-            cx.journal
-                .log(Some(intended), EventLogEntryKind::Node { node, verb: "join".to_owned() })
+            let verb = NodeProgramsAction::Join.into();
+            cx.journal.log(Some(intended), EventLogEntryKind::Node { node, verb })
         };
         nodes.map(join).collect()
     }
@@ -150,7 +151,7 @@ impl NodeEventExecutor<'_> {
         verb: NodeVerb,
         intended: IntendedTime,
     ) -> Vec<EventLogEntry> {
-        let cx = self.cx;
+        let (cx, action) = (self.cx, NodeProgramsAction::Ordered(verb));
         let (nodes, mut events) = (cx.nodes.named_here(nodes), Vec::new());
         for node in nodes.keys() {
             // First, so that the exits that follow are known to be the event's doing.
@@ -158,7 +159,7 @@ impl NodeEventExecutor<'_> {
         }
         // In a freeze, what is resumed goes on when everything does.
         let sent = if verb != NodeVerb::Resume || !self.is_frozen {
-            self.signal_at_once(&nodes, verb.name(), signals_of(verb), intended)
+            self.signal_at_once(&nodes, action, signals_of(verb), intended)
         } else {
             BTreeMap::new()
         };
@@ -168,7 +169,7 @@ impl NodeEventExecutor<'_> {
                 let text = format!("{node} is not there: {verb} has no effect until it joins");
                 cx.journal.warn(text);
             }
-            let verb = verb.name().to_owned();
+            let verb = action.into();
             let at = sent.get(&index).copied().unwrap_or_else(|| cx.journal.elapsed());
             events.push(cx.journal.log_at(
                 at,
@@ -184,7 +185,7 @@ impl NodeEventExecutor<'_> {
     fn signal_at_once(
         &mut self,
         nodes: &BTreeMap<usize, String>,
-        verb: &str,
+        action: NodeProgramsAction,
         signals: &[Signal],
         intended: IntendedTime,
     ) -> BTreeMap<usize, Span> {
@@ -192,7 +193,7 @@ impl NodeEventExecutor<'_> {
         let IntendedTime { at: intended, is_planned } = intended;
         let sent = self.events.signal_found(cx, self.supervisor, nodes.keys().copied(), signals);
         let token = |(node, name): (&usize, &String)| {
-            let (what, of) = (format!("{verb} of {name}"), nodes.len());
+            let (what, of) = (format!("{} of {name}", action.word()), nodes.len());
             let Some(at) = sent.get(node) else {
                 return Some(cx.punctuality.borrow_mut().signal(*node, what, intended, of));
             };

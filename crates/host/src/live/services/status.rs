@@ -1,7 +1,7 @@
 //! Services as clients of the control socket see them.
 
 use windtunnel_control::{ReplicaStatusMessage, ServiceFlow, ServiceList, ServiceStatus, TableRow};
-use windtunnel_engine::{PinnedFlow, PinnedState, ServiceRow};
+use windtunnel_engine::{PinnedFlow, ServiceRow};
 use windtunnel_model::plan::Service;
 use windtunnel_model::{NodeId, Plan, RouterId, ServiceId, Time};
 use windtunnel_verdict::evidence::{ReplicaHistory, ServiceState};
@@ -134,17 +134,11 @@ impl ServiceInspector<'_> {
     }
 
     fn flow(&self, flow: &PinnedFlow) -> ServiceFlow {
-        let state = match flow.state {
-            PinnedState::Opening => "opening",
-            PinnedState::Open => "open",
-            PinnedState::Closing => "closing",
-            PinnedState::Flow => "flow",
-        };
         ServiceFlow {
             client: flow.client.to_string(),
             service: flow.service.to_string(),
             replica: self.cx.nodes.name(flow.replica.index()).to_owned(),
-            state: state.to_owned(),
+            state: flow.state.into(),
             silent_ms: flow.silent_ms,
         }
     }

@@ -54,16 +54,25 @@ impl NatBehaviour {
         }
     }
 
-    /// The classic name of its type (RFC 3489, 5).
+    /// Its classic type.
     #[must_use]
-    pub const fn type_name(&self) -> &'static str {
+    pub const fn nat_type(&self) -> NatType {
         match (self.mapping, self.filtering) {
-            (NatMappingBehaviour::AddressAndPortDependent, _) => "symmetric",
-            (_, NatFilteringBehaviour::EndpointIndependent) => "full-cone",
-            (_, NatFilteringBehaviour::AddressDependent) => "address-restricted",
-            (_, NatFilteringBehaviour::AddressAndPortDependent) => "port-restricted",
+            (NatMappingBehaviour::AddressAndPortDependent, _) => NatType::Symmetric,
+            (_, NatFilteringBehaviour::EndpointIndependent) => NatType::FullCone,
+            (_, NatFilteringBehaviour::AddressDependent) => NatType::AddressRestricted,
+            (_, NatFilteringBehaviour::AddressAndPortDependent) => NatType::PortRestricted,
         }
     }
+}
+
+/// The classic types of NATs (RFC 3489, 5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NatType {
+    FullCone,
+    AddressRestricted,
+    PortRestricted,
+    Symmetric,
 }
 
 /// Which packets of an internal endpoint get the same external one (RFC 4787, 4.1).

@@ -1,6 +1,7 @@
 //! Bounds of dropped packets, by cause.
 
 use serde_json::Value as Json;
+use windtunnel_model::DropReason;
 use windtunnel_model::expect::LinkFact;
 
 use super::bounds::{CountBounds, CountBoundsForm, ShareBounds, read_bounds};
@@ -57,17 +58,17 @@ impl ValueForm for DropBoundsForm {
         }
         facts.extend(from.read(&fields, DropBounds::SHARE)?.map(LinkFact::DropShare));
         let causes = [
-            DropCauses::DOWN,
-            DropCauses::PARTITION,
-            DropCauses::MTU,
-            DropCauses::LOSS,
-            DropCauses::QUEUE_FULL,
-            DropCauses::AQM,
-            DropCauses::MEMORY,
+            (DropCauses::DOWN, DropReason::Down),
+            (DropCauses::PARTITION, DropReason::Partition),
+            (DropCauses::MTU, DropReason::Mtu),
+            (DropCauses::LOSS, DropReason::Loss),
+            (DropCauses::QUEUE_FULL, DropReason::QueueFull),
+            (DropCauses::AQM, DropReason::Aqm),
+            (DropCauses::MEMORY, DropReason::Memory),
         ];
-        for cause in causes {
+        for (cause, reason) in causes {
             let bounds = from.read(&fields, cause)?;
-            facts.extend(bounds.map(|b| LinkFact::Drops(Some(cause.name.to_owned()), b)));
+            facts.extend(bounds.map(|bounds| LinkFact::Drops(Some(reason), bounds)));
         }
         figure::some(from, field, &fields, facts)
     }
@@ -86,13 +87,13 @@ impl ValueForm for DropBoundsForm {
 
 #[cfg(test)]
 mod tests {
-    use windtunnel_model::expect::DROP_CAUSES;
+    use windtunnel_model::DropReason;
 
     use super::DropCauses;
     use crate::grammar::MapSchema;
 
     #[test]
     fn every_cause_of_a_drop_can_be_bounded() {
-        assert_eq!(DropCauses::list(), DROP_CAUSES);
+        assert_eq!(DropCauses::list(), DropReason::ALL.map(DropReason::key));
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use roxmltree::Node as Element;
-use windtunnel_model::{Probability, Rate, Span};
+use windtunnel_model::plan::NodeVerb;
+use windtunnel_model::{LinkDirection, Probability, Rate, Span};
 use windtunnel_scenario::ScenarioMistake;
 
 use super::super::delay::DelayDistribution;
@@ -140,7 +141,8 @@ fn link(
         }
         let changes = match up {
             Some(up) => {
-                let direction = (!known.is_one_way).then_some(DIRECTIONS[usize::from(back)]);
+                let direction =
+                    (!known.is_one_way).then_some(LinkDirection::BOTH[usize::from(back)]);
                 vec![TopologyChange::State { links: known.names.clone(), direction, up }]
             }
             None => new.change(known, back, &mut topology.notes),
@@ -149,9 +151,6 @@ fn link(
     }
     Ok(())
 }
-
-/// Directions, in the order of a link's ways.
-const DIRECTIONS: [&str; 2] = ["up", "down"];
 
 /// What a link changes to. The way back changes as well where `download` is given, as in Kollaps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -195,7 +194,7 @@ impl KollapsLinkChange {
         let whole = known.is_one_way || sets[0] == sets[1];
         let chosen = match whole {
             true => vec![(None, std::mem::take(&mut sets[out]))],
-            false => DIRECTIONS.into_iter().map(Some).zip(sets).collect(),
+            false => LinkDirection::BOTH.into_iter().map(Some).zip(sets).collect(),
         };
         let mut changes = Vec::new();
         for (direction, set) in chosen.into_iter().filter(|(_, set)| !set.is_empty()) {
@@ -232,6 +231,48 @@ impl KollapsLinkChange {
     }
 }
 
+/// What happens to a service or a bridge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum KollapsVertexAction {
+    Join,
+    Leave,
+    Crash,
+    Disconnect,
+    Reconnect,
+}
+
+impl KollapsVertexAction {
+    fn of(name: &str) -> Option<KollapsVertexAction> {
+        let all = [
+            KollapsVertexAction::Join,
+            KollapsVertexAction::Leave,
+            KollapsVertexAction::Crash,
+            KollapsVertexAction::Disconnect,
+            KollapsVertexAction::Reconnect,
+        ];
+        all.into_iter().find(|action| action.name() == name)
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            KollapsVertexAction::Join => "join",
+            KollapsVertexAction::Leave => "leave",
+            KollapsVertexAction::Crash => "crash",
+            KollapsVertexAction::Disconnect => "disconnect",
+            KollapsVertexAction::Reconnect => "reconnect",
+        }
+    }
+
+    /// Whether it is about the links of a service, and not its programs.
+    fn is_of_links(self) -> bool {
+        matches!(self, KollapsVertexAction::Disconnect | KollapsVertexAction::Reconnect)
+    }
+
+    fn brings_back(self) -> bool {
+        matches!(self, KollapsVertexAction::Reconnect | KollapsVertexAction::Join)
+    }
+}
+
 /// A bridge leaves or joins with all its links; a service is cut off, or its programs start and
 /// end.
 fn vertex(
@@ -248,15 +289,15 @@ fn vertex(
         let message = format!("no service or bridge is called `{}`", shorten(label));
         return Err(xml::mistake(input, event, message));
     };
-    if !["join", "leave", "crash", "disconnect", "reconnect"].contains(&action) {
+    let Some(action) = KollapsVertexAction::of(action) else {
         let actions = "join, leave, crash, disconnect or reconnect";
         let message = format!("action: `{}` is not {actions}", shorten(action));
         return Err(xml::mistake(input, event, message));
-    }
-    let first = action == "join" && joined.insert(label.to_owned());
+    };
+    let first = action == KollapsVertexAction::Join && joined.insert(label.to_owned());
     let is_bridge = found.node.is_none();
     let whole = is_bridge || amount(event).unwrap_or(1) >= found.replicas;
-    let cuts = matches!(action, "disconnect" | "reconnect") || is_bridge;
+    let cuts = action.is_of_links() || is_bridge;
     match (&found.node, whole) {
         _ if first && at.is_zero() && whole => {}
         (_, true) if cuts => {
@@ -264,7 +305,7 @@ fn vertex(
                 experiment.topology.links.iter().filter(|link| link.between.contains(&found.name));
             let links: Vec<String> = mine.map(automatic).collect();
             if !links.is_empty() {
-                let up = matches!(action, "reconnect" | "join");
+                let up = action.brings_back();
                 let change = TopologyChange::State { links, direction: None, up };
                 experiment.topology.events.push(TopologyEvent { at, change });
             }
@@ -275,9 +316,9 @@ fn vertex(
         }
         (Some(node), true) if runs => {
             let verb = match action {
-                "join" => "restart",
-                "leave" => "stop",
-                _ => "kill",
+                KollapsVertexAction::Join => NodeVerb::Restart,
+                KollapsVertexAction::Leave => NodeVerb::Stop,
+                _ => NodeVerb::Kill,
             };
             let change = TopologyChange::Node { nodes: vec![node.clone()], verb };
             experiment.topology.events.push(TopologyEvent { at, change });
@@ -285,6 +326,7 @@ fn vertex(
         _ => {
             let text = "What services do by the schedule, where nothing runs in them (--run gives them a command) \
                         or only some replicas are meant";
+            let action = action.name();
             let item =
                 format!("{action} of {} at {at}", found.node.as_ref().unwrap_or(&found.name));
             experiment.topology.notes.lose(text, item);

@@ -1,6 +1,6 @@
 //! What the file expects.
 
-use windtunnel_model::{Span, Time};
+use windtunnel_model::{DropReason, Span, Time};
 use windtunnel_trace::rate::IntervalByteCounts;
 use windtunnel_trace::report::ExpectationResult;
 use windtunnel_trace::sample::LinkSampleRow;
@@ -147,7 +147,7 @@ fn with_samples(expect: &str) -> ExpectationResult {
             ..LinkSampleRow::default()
         };
         let dropped = if tenth == 10 {
-            vec![("loss".into(), 1), ("queue_full".into(), 2)]
+            vec![(DropReason::Loss, 1), (DropReason::QueueFull, 2)]
         } else {
             Vec::new()
         };

@@ -4,9 +4,11 @@ use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 
+use windtunnel_model::DropReason;
+
 use super::level::Wf2qServerNode;
 use super::{NONE, index};
-use crate::counters::{ClassCounters, DropReason};
+use crate::counters::ClassCounters;
 use crate::element::queue::QueueDropSink;
 use crate::packet::{EmulatedPacket, PacketTrainShape};
 
