@@ -23,6 +23,7 @@ pub(crate) use pace::Pacing;
 
 use alloc::collections::VecDeque;
 
+use windtunnel_model::plan::NetworkModel;
 use windtunnel_model::state::{LaneChange, LaneState};
 use windtunnel_model::{Lane, LinkPatch, LinkProfile, PortId, Time};
 
@@ -287,9 +288,12 @@ impl ElementChain {
 }
 
 impl ElementChainRole {
-    /// A lane of paths.
-    pub(crate) fn ahead(is_remote: bool) -> Self {
-        ElementChainRole::Ahead { is_remote }
+    /// What a lane is by a model, which ends at a node of another machine or does not.
+    pub(crate) fn of(model: NetworkModel, is_remote: bool) -> Self {
+        match model {
+            NetworkModel::Hops => ElementChainRole::Lane,
+            NetworkModel::Paths(_) => ElementChainRole::Ahead { is_remote },
+        }
     }
 }
 

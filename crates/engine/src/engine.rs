@@ -1,7 +1,7 @@
 //! The engine: all lanes and routers of a plan behind one contract.
 
 mod classes;
-mod core;
+pub(crate) mod core;
 mod counts;
 #[cfg(test)]
 mod effort;
@@ -18,13 +18,15 @@ use windtunnel_model::plan::{EventAction, NetworkModel};
 use windtunnel_model::{Lane, Plan, PortId, Span, Time};
 use windtunnel_wire::{ethernet, vnet};
 
-pub(crate) use self::core::{Core, RedirectionPoint};
+use self::core::Core;
 pub use self::flows::AnnouncedFlowCounts;
-pub(crate) use self::model::QueueingModel;
+use self::model::QueueingModel;
 use self::scheduler::NetworkScheduler;
 pub use self::services::ServiceOverview;
 use crate::buffer::{FRAME_LEN_MAX, PacketBuf};
+use crate::departure::{FrameDeparture, ImmediateDeparture};
 use crate::event::NetworkEvent;
+use crate::limits::EngineLimits;
 use crate::packet::{FrameOrigin, SenderClass};
 use crate::part::NetworkPart;
 
@@ -75,42 +77,6 @@ pub struct Engine {
     shared: Vec<Lane>,
 }
 
-/// What an engine may use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EngineLimits {
-    /// Bytes of packet buffers held at most, in queues, in flight and not yet recycled. A packet
-    /// for which there is no room is dropped as [`windtunnel_model::DropReason::Memory`].
-    pub packet_memory: u64,
-}
-
-/// A packet that leaves without delay: send the very bytes that were handed in, now; if its port is
-/// elsewhere, to there, and the intended time is that at which it was sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ImmediateDeparture {
-    /// Where.
-    pub port: PortId,
-    /// The lane that it came by.
-    pub lane: Lane,
-    /// The header to send with it.
-    pub vnet: vnet::VirtioNetHeader,
-}
-
-/// A packet to be sent.
-#[derive(Debug)]
-pub struct FrameDeparture {
-    /// Where.
-    pub port: PortId,
-    /// The lane that it came by (for a message from the far end of a node's own link, the lane
-    /// towards the node).
-    pub lane: Lane,
-    /// When it should leave; never after the `now` of the call that made it, if its port is here.
-    pub intended: Time,
-    /// The header to send with it.
-    pub vnet: vnet::VirtioNetHeader,
-    /// The frame.
-    pub frame: PacketBuf,
-}
-
 impl Engine {
     /// An engine for `plan`, all lanes up.
     ///
@@ -133,7 +99,7 @@ impl Engine {
         let divided = !part.is_whole();
         assert!(!divided || plan.model != NetworkModel::Hops, "parts need the model of paths");
         let model = QueueingModel::new(plan, part);
-        let core = Core::new(plan, limits, part, &model);
+        let core = Core::new(plan, limits, part);
         let shared = classes::shared(plan);
         Engine { network: NetworkScheduler { core, model }, refused: 0, refused_flows: 0, shared }
     }

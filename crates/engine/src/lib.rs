@@ -85,11 +85,13 @@ mod audience;
 mod buffer;
 mod chain;
 mod counters;
+mod departure;
 mod element;
 mod engine;
 mod event;
 mod housekeeping;
 mod lan;
+mod limits;
 mod middlebox;
 mod neighbours;
 mod network;
@@ -111,10 +113,10 @@ pub use counters::{
     ClassCounters, DropCounters, LaneClassCounters, LaneCounters, RouterCounters,
     TrafficOwnershipCounts, TrafficVolume,
 };
-pub use engine::{
-    AnnouncedFlowCounts, Engine, EngineLimits, FrameDeparture, ImmediateDeparture, ServiceOverview,
-};
+pub use departure::{FrameDeparture, ImmediateDeparture};
+pub use engine::{AnnouncedFlowCounts, Engine, ServiceOverview};
 pub use event::{LostReports, NetworkEvent, NetworkEventKind};
+pub use limits::EngineLimits;
 pub use packet::{FrameOrigin, SenderClass};
 pub use part::NetworkPart;
 pub use records::{DROP_REASON_NAMES, PacketRecorder, RecordCounts, RecordSettings};

@@ -15,7 +15,7 @@ use windtunnel_model::plan::{NetworkModel, Plan, ROUTER_MAC};
 use windtunnel_model::{Lan, LanId, Lane, LinkId, NetworkVertex, NodeId, PortId, RouterId};
 use windtunnel_routing::{RouteDestination, Routes};
 
-use crate::tunnel::TunnelEndpoint;
+use crate::tunnel::endpoint::TunnelEndpoint;
 use addresses::Addresses;
 use realms::AddressVisibility;
 use table::{NextHop, NextHopCache};

@@ -1,7 +1,7 @@
 //! A packet on its way: bytes, how many segments it stands for, and when each of them passes.
 
 mod entering_frame;
-mod shape;
+pub(crate) mod shape;
 
 use alloc::boxed::Box;
 use core::ops::{Deref, DerefMut, Range};
@@ -12,7 +12,7 @@ use windtunnel_wire::segment::{self, PacketTrain};
 use windtunnel_wire::{ecn, vnet};
 
 use crate::buffer::{PacketBuf, PacketBufferPool};
-use crate::records::{PacketRecordTag, TaggedShape};
+use crate::records::tag::{PacketRecordTag, TaggedShape};
 use crate::tunnel::PacketTunnel;
 pub(crate) use entering_frame::EnteringFrame;
 pub(crate) use shape::PacketTrainShape;

@@ -40,7 +40,7 @@ use windtunnel_model::{Lane, LinkProfile, PortId, Rate, Time};
 use windtunnel_sharing::{FlowId, SharingModelKind};
 
 use crate::chain::ElementChain;
-use crate::engine::Core;
+use crate::engine::core::Core;
 use crate::packet::EmulatedPacket;
 use crate::part::NetworkPart;
 use crate::timer::{LaneWakeUp, LaneWakeUpTimes};

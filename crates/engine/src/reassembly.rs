@@ -11,7 +11,7 @@ use windtunnel_wire::{ecn, fragment, vnet};
 
 use crate::buffer::PacketBufferPool;
 use crate::packet::{EmulatedPacket, PacketTrainShape};
-use crate::tunnel::TunnelEndpoint;
+use crate::tunnel::endpoint::TunnelEndpoint;
 
 /// Packets of which fragments are missing.
 #[derive(Debug, Default)]

@@ -12,7 +12,7 @@
 mod flows;
 mod settings;
 mod sight;
-mod tag;
+pub(crate) mod tag;
 
 use alloc::vec::Vec;
 use core::ops::Range;

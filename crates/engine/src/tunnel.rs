@@ -7,32 +7,13 @@
 //! routers look for a way to `end`, and nothing looks at the inner destination. Bytes are written
 //! where somebody reads them (`tunnel/headers.rs`).
 
-mod headers;
+pub(crate) mod endpoint;
+pub(crate) mod headers;
 
-use windtunnel_model::{PortId, RouterId};
-use windtunnel_routing::RouteDestination;
+use windtunnel_model::PortId;
 
 use crate::network::NetworkDirectory;
-pub(crate) use headers::OuterHeaders;
-
-/// Where a tunnel begins or ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TunnelEndpoint {
-    /// At a replica's interface.
-    Port(PortId),
-    /// At a redirector.
-    Router(RouterId),
-}
-
-impl TunnelEndpoint {
-    /// What routers look for a way to.
-    pub(crate) fn target(self) -> RouteDestination {
-        match self {
-            TunnelEndpoint::Port(port) => RouteDestination::Port(port),
-            TunnelEndpoint::Router(router) => RouteDestination::Router(router),
-        }
-    }
-}
+pub(crate) use endpoint::TunnelEndpoint;
 
 /// A packet's tunnel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,11 +15,14 @@
 //!   segments; of a train whose segments are still arriving, all count from the first one on.
 
 mod codel;
+mod decision;
 mod discipline;
 mod drop_head;
+mod drop_sink;
 mod drop_tail;
 mod flows;
 mod limit;
+mod multi_queue;
 mod pi2;
 mod pie;
 mod red;
@@ -35,38 +38,17 @@ use windtunnel_model::{DropReason, LinkProfile, Time};
 use windtunnel_wire::ecn::{self, EcnCodepoint};
 use windtunnel_wire::flow::FiveTuple;
 
-use crate::buffer::PacketBufferPool;
 use crate::counters::{LaneClassCounters, LaneCounters};
 use crate::element::rate::LaneTransmitter;
 use crate::element::{RandomDraws, RngKey};
 use crate::packet::{EmulatedPacket, PacketTrainShape};
-use crate::records::{PacketRecorder, TaggedShape};
+use crate::records::TaggedShape;
 
-use discipline::{ArrivingPacket, DequeueVerdict, Head, MultiQueueDiscipline, QueueingDiscipline};
-pub(crate) use discipline::{EnqueueVerdict, Overflow};
+use decision::{ArrivingPacket, DequeueVerdict, Head};
+pub(crate) use decision::{EnqueueVerdict, Overflow};
+use discipline::QueueingDiscipline;
+pub(crate) use drop_sink::QueueDropSink;
 use limit::QueueCapacity;
-
-/// Where what a queue drops goes, and is recorded.
-pub(crate) struct QueueDropSink<'a> {
-    pub(crate) pool: &'a mut PacketBufferPool,
-    pub(crate) recorder: &'a mut PacketRecorder,
-    /// As records name it.
-    pub(crate) lane: u32,
-    pub(crate) now: Time,
-}
-
-impl QueueDropSink<'_> {
-    /// Drops the first segments of a packet; the rest.
-    fn drop_front(
-        &mut self,
-        reason: DropReason,
-        packet: EmulatedPacket,
-        count: u32,
-    ) -> Option<EmulatedPacket> {
-        self.recorder.note_drop(reason, self.now, self.lane, &packet, 0..count);
-        packet.skip(count, self.pool)
-    }
-}
 
 /// With room for so many packets, flow queues are taken not to overflow within the 100 µs of a part
 /// of a train.

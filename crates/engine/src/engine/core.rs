@@ -15,9 +15,8 @@ use alloc::vec::Vec;
 
 use windtunnel_model::{Lane, Plan, RouterId, Span, Time};
 
-use super::EngineLimits;
-use super::model::QueueingModel;
 use crate::event::{BoundedQueue, EVENTS_MAX, HANDOFFS_MAX, NetworkEvent};
+use crate::limits::EngineLimits;
 use crate::middlebox::Middleboxes;
 use crate::network::{LaneEndpoint, NetworkDirectory};
 use crate::packet::EmulatedPacket;
@@ -25,7 +24,7 @@ use crate::part::NetworkPart;
 use crate::services::ServiceRedirector;
 use crate::time_queue::TimeQueue;
 use crate::timer::{LaneActivity, LaneWakeUp};
-use crate::tunnel::OuterHeaders;
+use crate::tunnel::headers::OuterHeaders;
 use crate::underlay::{LaneSet, Underlay};
 use deliver::DeliveryPoint;
 use middle::MiddleboxPassage;
@@ -33,7 +32,7 @@ pub(crate) use redirect::RedirectionPoint;
 use reroute::RerouteSchedule;
 use ways::KnownWays;
 
-/// The network without what is particular to a [`QueueingModel`].
+/// The network without what is particular to a model of queues.
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) net: Underlay,
@@ -51,16 +50,11 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    /// The lanes of `plan`, each in the role that `model` gives it.
-    pub(crate) fn new(
-        plan: &Plan,
-        limits: EngineLimits,
-        part: &NetworkPart,
-        model: &QueueingModel,
-    ) -> Core {
+    /// The lanes of `plan`, each in the role that the plan's model gives it.
+    pub(crate) fn new(plan: &Plan, limits: EngineLimits, part: &NetworkPart) -> Core {
         let network = NetworkDirectory::new(plan);
         let here: Vec<bool> = plan.ports().map(|(node, _)| part.here[node.index()]).collect();
-        let lanes = LaneSet::new(plan, &network, &here, part.number, limits.packet_memory, model);
+        let lanes = LaneSet::new(plan, &network, &here, part.number, limits.packet_memory);
         Core {
             net: Underlay::new(plan, network, lanes, here),
             events: BoundedQueue::new(EVENTS_MAX),

@@ -6,7 +6,8 @@ use windtunnel_model::{
 };
 use windtunnel_wire::vnet;
 
-use super::{Engine, EngineLimits};
+use super::Engine;
+use crate::limits::EngineLimits;
 
 const LATENCY: Span = Span::from_millis(10);
 

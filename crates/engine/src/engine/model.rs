@@ -5,27 +5,27 @@ use alloc::boxed::Box;
 use windtunnel_model::plan::NetworkModel;
 use windtunnel_model::{Lane, Plan, Time};
 
-use super::{Core, ImmediateDeparture};
-use crate::chain::ElementChainRole;
+use super::core::Core;
+use crate::departure::ImmediateDeparture;
 use crate::packet::{EmulatedPacket, EnteringFrame};
 use crate::part::NetworkPart;
 use crate::paths::PathModel;
 use crate::paths::exchange::AnnouncementExchange;
-use crate::paths::virtual_clock::VirtualClocks;
 use crate::timer::{LaneWakeUp, LaneWakeUpTimes};
 
 /// How packets are carried over the lanes of a [`Core`].
 ///
 /// The engine asks its model
 ///
-/// 1. at the start: which [`ElementChainRole`] each lane has ([`role`](QueueingModel::role)), and what the lanes'
-///    clocks are ([`clocks`](QueueingModel::clocks));
-/// 2. for each packet of a node: how it enters ([`enter`](QueueingModel::enter)), and what becomes of it
+/// 1. for each packet of a node: how it enters ([`enter`](QueueingModel::enter)), and what becomes of it
 ///    where a chain ends ([`arrive`](QueueingModel::arrive));
-/// 3. about time: when the model has something of its own to do ([`next`](QueueingModel::next)), to do it
+/// 2. about time: when the model has something of its own to do ([`next`](QueueingModel::next)), to do it
 ///    ([`handle_timeout`](QueueingModel::handle_timeout)), and to wake chains that are not lanes
 ///    ([`wake`](QueueingModel::wake));
-/// 4. after each change of lanes or routes: to follow it ([`follow`](QueueingModel::follow)).
+/// 3. after each change of lanes or routes: to follow it ([`follow`](QueueingModel::follow)).
+///
+/// Which role each lane has by it is [`ElementChainRole::of`](crate::chain::ElementChainRole::of), and what
+/// the clocks of lanes are [`VirtualClocks::of`](crate::paths::virtual_clock::VirtualClocks::of).
 ///
 /// Chains that are not lanes have the numbers behind those of the lanes.
 #[derive(Debug)]
@@ -43,22 +43,6 @@ impl QueueingModel {
             NetworkModel::Paths(sharing) => {
                 QueueingModel::Paths(Box::new(PathModel::new(plan, part, sharing)))
             }
-        }
-    }
-
-    /// What a lane is, which ends at a node of another machine or does not.
-    pub(crate) fn role(&self, is_remote: bool) -> ElementChainRole {
-        match self {
-            QueueingModel::Hops => ElementChainRole::Lane,
-            QueueingModel::Paths(_) => ElementChainRole::ahead(is_remote),
-        }
-    }
-
-    /// The clocks of the lanes.
-    pub(crate) fn clocks(&self, plan: &Plan) -> VirtualClocks {
-        match self {
-            QueueingModel::Hops => VirtualClocks::default(),
-            QueueingModel::Paths(_) => VirtualClocks::new(plan),
         }
     }
 

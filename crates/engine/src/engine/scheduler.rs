@@ -4,8 +4,9 @@ use windtunnel_model::Time;
 use windtunnel_model::plan::EventAction;
 use windtunnel_wire::vnet::VirtioNetHeader;
 
+use super::core::Core;
 use super::model::QueueingModel;
-use super::{Core, ImmediateDeparture};
+use crate::departure::ImmediateDeparture;
 use crate::housekeeping;
 use crate::network::LaneEndpoint;
 use crate::packet::{EnteringFrame, FrameOrigin};

@@ -3,8 +3,9 @@
 use windtunnel_model::Lane;
 use windtunnel_wire::vnet;
 
-use super::{FrameOrigin, PacketTrainShape};
-use crate::records::{PacketRecordTag, TaggedShape};
+use super::FrameOrigin;
+use super::shape::PacketTrainShape;
+use crate::records::tag::{PacketRecordTag, TaggedShape};
 use crate::tunnel::PacketTunnel;
 
 /// A frame as its node has sent it, in the caller's memory, on its way from lane to lane while

@@ -14,7 +14,7 @@ use windtunnel_routing::RouteDestination;
 use windtunnel_wire::flow;
 use windtunnel_wire::packet::ParsedPacket;
 
-use crate::engine::RedirectionPoint;
+use crate::engine::core::RedirectionPoint;
 use crate::network::{LaneEndpoint, NetworkDirectory};
 use crate::services::{Redirection, TunnelEntry};
 use crate::tunnel::TunnelEndpoint;

@@ -12,7 +12,7 @@ use super::announcer::FlowAnnouncer;
 use super::names::{FlowKeyCodec, FlowRoute};
 use super::remote_flows::RemoteFlows;
 use super::{PacketCourse, PathModel};
-use crate::engine::Core;
+use crate::engine::core::Core;
 use crate::network::NetworkDirectory;
 
 /// Announcements to and from other machines.

@@ -27,6 +27,7 @@ use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
+use windtunnel_model::plan::NetworkModel;
 use windtunnel_model::{Plan, Rate, Span, Time};
 
 use crate::chain::Pacing;
@@ -85,8 +86,11 @@ struct VirtualClock {
 }
 
 impl VirtualClocks {
-    /// Accounts for the lanes of a plan, which have carried nothing.
-    pub(crate) fn new(plan: &Plan) -> Self {
+    /// Accounts for the lanes of a plan, which have carried nothing; none with a queue on each lane.
+    pub(crate) fn of(plan: &Plan) -> Self {
+        if plan.model == NetworkModel::Hops {
+            return VirtualClocks::default();
+        }
         let profiles = plan.links.iter().flat_map(|link| &link.profiles);
         VirtualClocks { clocks: profiles.map(|profile| LaneClock::new(profile.rate)).collect() }
     }

@@ -2,7 +2,7 @@
 
 use windtunnel_model::record::flag;
 
-use crate::packet::PacketTrainShape;
+use crate::packet::shape::PacketTrainShape;
 
 /// Which bytes of which flow a packet, or a part of a train, has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

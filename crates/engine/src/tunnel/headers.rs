@@ -5,7 +5,7 @@ use windtunnel_model::{PortId, Time};
 use windtunnel_wire::packet::{IpPacketSummary, ParsedPacket};
 use windtunnel_wire::{checksum, ipip, vnet};
 
-use super::TunnelEndpoint;
+use super::endpoint::TunnelEndpoint;
 use crate::buffer::PacketBufferPool;
 use crate::network::NetworkDirectory;
 use crate::packet::{EmulatedPacket, PacketTrainShape};

@@ -8,7 +8,7 @@ use windtunnel_model::{Lane, PortId, Time};
 use windtunnel_wire::ethernet;
 
 use crate::buffer::PacketBufferPool;
-use crate::engine::FrameDeparture;
+use crate::departure::FrameDeparture;
 use crate::network::EthernetAddressPair;
 use crate::packet::EmulatedPacket;
 

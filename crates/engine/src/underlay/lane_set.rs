@@ -13,9 +13,9 @@ use crate::buffer::{PacketBuf, PacketBufferPool};
 use crate::chain::{ElementChain, ElementChainRole, LaneContext, LaneLocation, TooBig};
 use crate::element::RngKey;
 use crate::element::trace::TraceSet;
-use crate::engine::QueueingModel;
 use crate::network::{LaneEndpoint, NetworkDirectory};
 use crate::packet::{EmulatedPacket, EnteringFrame, FrameOrigin, PacketTrainShape};
+use crate::paths::virtual_clock::VirtualClocks;
 use crate::records::{PacketRecordTag, PacketRecorder, TaggedShape};
 use crate::timer::{LaneActivity, TimerHeap};
 
@@ -51,7 +51,7 @@ pub(crate) enum ReturnReason {
 }
 
 impl LaneSet {
-    /// The lanes of `plan`, each in the role that `model` gives it; `here` says of each port whether
+    /// The lanes of `plan`, each in the role that the plan's model gives it; `here` says of each port whether
     /// it is on this machine.
     pub(crate) fn new(
         plan: &Plan,
@@ -59,7 +59,6 @@ impl LaneSet {
         here: &[bool],
         part: u32,
         packet_memory: u64,
-        model: &QueueingModel,
     ) -> LaneSet {
         let traces = TraceSet::new(&plan.traces);
         let chain = |lane| {
@@ -67,7 +66,8 @@ impl LaneSet {
                 network.end(lane),
                 LaneEndpoint::Node { port, .. } if !here[port.index()]
             );
-            chain_of(plan, network, lane, part, model.role(is_remote), &traces)
+            let role = ElementChainRole::of(plan.model, is_remote);
+            chain_of(plan, network, lane, part, role, &traces)
         };
         LaneSet {
             chains: (0..plan.links.len() * 2).map(Lane::from_index).map(chain).collect(),
@@ -76,7 +76,7 @@ impl LaneSet {
                 timers: TimerHeap::default(),
                 traces,
                 now: Time::ZERO,
-                clocks: model.clocks(plan),
+                clocks: VirtualClocks::of(plan),
                 exits: VecDeque::new(),
                 recorder: PacketRecorder::new(),
             },

@@ -14,7 +14,7 @@
 use windtunnel_model::profile::CodelParameters as Setting;
 use windtunnel_model::{Span, Time};
 
-use super::{DequeueVerdict, Head, Overflow};
+use super::decision::{DequeueVerdict, Head, Overflow};
 
 #[derive(Debug)]
 pub(super) struct CodelDiscipline {

@@ -3,19 +3,20 @@
 use alloc::boxed::Box;
 
 use windtunnel_model::profile::QueueDiscipline as Setting;
-use windtunnel_model::{LinkProfile, Span, Time};
+use windtunnel_model::{LinkProfile, Time};
 
-use super::QueueDropSink;
 use super::codel::CodelDiscipline;
+use super::decision::{ArrivingPacket, DequeueVerdict, EnqueueVerdict, Head, Overflow};
 use super::drop_head::DropHead;
 use super::drop_tail::DropTail;
 use super::flows::FlowQueueDiscipline;
+use super::multi_queue::MultiQueueDiscipline;
 use super::pi2::Pi2Discipline;
 use super::pie::PieDiscipline;
 use super::red::RedDiscipline;
 use super::wf2q::Wf2qDiscipline;
 use crate::element::RandomDraws;
-use crate::packet::{EmulatedPacket, PacketTrainShape};
+use crate::packet::PacketTrainShape;
 
 /// A discipline; each has a file.
 #[derive(Debug)]
@@ -160,85 +161,4 @@ impl QueueingDiscipline {
             _ => None,
         }
     }
-}
-
-/// A discipline that keeps what waits itself, in more than one queue.
-pub(super) trait MultiQueueDiscipline {
-    /// Puts a packet of so many bytes with overhead behind others.
-    fn push(&mut self, packet: EmulatedPacket, bytes: u64);
-    /// Finds the packet that is next, and the bytes that wait in its queue.
-    fn front(&mut self, now: Time) -> Option<(&EmulatedPacket, u64)>;
-    /// Takes the packet that `front` returned.
-    fn pop(&mut self, overhead: u32) -> Option<EmulatedPacket>;
-    /// Puts back what is left of it.
-    fn unpop(&mut self, packet: EmulatedPacket, overhead: u32);
-    /// Segments of it are transmitted.
-    fn charge(&mut self, shape: &PacketTrainShape, overhead: u32);
-    /// Makes room: (segments, their bytes).
-    fn drop_some(&mut self, overhead: u32, sink: &mut QueueDropSink<'_>) -> (u64, u64);
-    /// Charges what waits with another overhead; all bytes.
-    fn recount(&mut self, overhead: u32) -> u64;
-}
-
-/// Which packet is dropped when there is no room.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Overflow {
-    /// What comes.
-    Newcomer,
-    /// What has waited longest.
-    Oldest,
-    /// Some of the flow that has most.
-    Fattest,
-}
-
-/// What becomes of the oldest packet when the line is free.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum DequeueVerdict {
-    /// So many of its segments are transmitted together.
-    Pass(u32),
-    /// Its first segment is dropped; ask again about the next.
-    Drop,
-    /// Its first segment is marked and transmitted.
-    Mark,
-}
-
-/// The oldest packet, as a discipline sees it.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Head {
-    pub(super) now: Time,
-    /// How long its first segment has waited.
-    pub(super) waited: Span,
-    /// How long the last of `part` will have waited when its turn comes.
-    pub(super) waited_last: Span,
-    /// Segments that may be transmitted together.
-    pub(super) part: u32,
-    /// Bytes behind its first segment.
-    pub(super) behind: u64,
-    /// Bytes of one full packet with overhead.
-    pub(super) packet_max: u64,
-    /// Whether its sender takes part in ECN.
-    pub(super) ecn: bool,
-}
-
-/// A packet that comes, as a discipline sees it.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct ArrivingPacket {
-    pub(super) now: Time,
-    /// Bytes that wait before it.
-    pub(super) queue: u64,
-    /// Its random draw.
-    pub(super) draw: u64,
-    /// Whether its sender takes part in ECN.
-    pub(super) ecn: bool,
-}
-
-/// What becomes of a packet that comes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum EnqueueVerdict {
-    /// It may wait, if there is room.
-    Pass,
-    /// It is marked, and may wait.
-    Mark,
-    /// It is dropped.
-    Drop,
 }

@@ -8,7 +8,7 @@
 //! - **Drop reasons**: `queue_full`.
 //! - **Model**: `pfifo_head_drop` of tc(8).
 
-use super::{DequeueVerdict, Head, Overflow};
+use super::decision::{DequeueVerdict, Head, Overflow};
 
 #[derive(Debug)]
 pub(super) struct DropHead;

@@ -5,7 +5,7 @@
 //! - **Drop reasons**: `queue_full`.
 //! - **Model**: `pfifo`/`bfifo` of tc(8).
 
-use super::{DequeueVerdict, Head, Overflow};
+use super::decision::{DequeueVerdict, Head, Overflow};
 
 #[derive(Debug)]
 pub(super) struct DropTail;

@@ -32,7 +32,9 @@ use windtunnel_model::{DropReason, Time};
 use windtunnel_wire::flow::FiveTuple;
 
 use super::codel::CodelDiscipline;
-use super::{DequeueVerdict, Head, MultiQueueDiscipline, QueueDropSink};
+use super::decision::{DequeueVerdict, Head};
+use super::drop_sink::QueueDropSink;
+use super::multi_queue::MultiQueueDiscipline;
 use crate::packet::{EmulatedPacket, PacketTrainShape};
 pub(super) use round_robin::{NONE, index};
 use round_robin::{RoundRobin, RoundRobinEntry};

@@ -20,8 +20,8 @@
 use windtunnel_model::profile::Pi2Parameters as Setting;
 use windtunnel_model::{LinkProfile, Rate, Span, Time};
 
+use super::decision::{ArrivingPacket, EnqueueVerdict};
 use super::updates::{PeriodicUpdateOutcome, PeriodicUpdateTimer};
-use super::{ArrivingPacket, EnqueueVerdict};
 
 /// Probability 1.
 const ONE: i128 = 1 << BITS;

@@ -19,8 +19,8 @@
 use windtunnel_model::profile::PieParameters as Setting;
 use windtunnel_model::{LinkProfile, Rate, Span, Time};
 
+use super::decision::{ArrivingPacket, EnqueueVerdict};
 use super::updates::{PeriodicUpdateOutcome, PeriodicUpdateTimer};
-use super::{ArrivingPacket, EnqueueVerdict};
 
 /// Probability 1: so many that each step of the controller (α = 1/8 s⁻¹, β = 5/4 s⁻¹, delays in ns,
 /// divided by up to 2048) is a whole number.

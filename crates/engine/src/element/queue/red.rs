@@ -21,7 +21,7 @@
 use windtunnel_model::profile::RedParameters as Setting;
 use windtunnel_model::{LinkProfile, Rate, Span, Time};
 
-use super::{ArrivingPacket, EnqueueVerdict};
+use super::decision::{ArrivingPacket, EnqueueVerdict};
 
 /// One, in fixed point.
 const ONE: u64 = 1 << 32;

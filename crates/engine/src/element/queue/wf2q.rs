@@ -29,8 +29,10 @@ use windtunnel_model::random::RandomStream;
 use windtunnel_model::{LinkProfile, Rate, Time};
 use windtunnel_wire::flow::FiveTuple;
 
+use super::decision::{DequeueVerdict, Head};
+use super::drop_sink::QueueDropSink;
 use super::flows::{NONE, bucket, index};
-use super::{DequeueVerdict, Head, MultiQueueDiscipline, QueueDropSink};
+use super::multi_queue::MultiQueueDiscipline;
 use crate::counters::LaneClassCounters;
 use crate::packet::{EmulatedPacket, PacketTrainShape, SenderClass};
 use class::Class;

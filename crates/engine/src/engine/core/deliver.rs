@@ -8,7 +8,8 @@ use crate::buffer::PacketBufferPool;
 use crate::network::LaneEndpoint;
 use crate::packet::{EmulatedPacket, EnteringFrame};
 use crate::services::ServiceRedirector;
-use crate::tunnel::{OuterHeaders, PacketTunnel};
+use crate::tunnel::PacketTunnel;
+use crate::tunnel::headers::OuterHeaders;
 use crate::underlay::Underlay;
 
 /// What takes packets out of their tunnels.

@@ -8,7 +8,7 @@ use windtunnel_wire::packet::{IpPacketSummary, IpVersion, ParsedPacket};
 use super::Core;
 use super::deliver::next_segment;
 use super::judge::{RouterArrival, RouterVerdict};
-use crate::engine::ImmediateDeparture;
+use crate::departure::ImmediateDeparture;
 use crate::lan::SwitchEgress;
 use crate::middlebox::{PacketDenial, PacketRewrite};
 use crate::network::LaneEndpoint;

@@ -9,7 +9,7 @@ use windtunnel_model::DropReason;
 use super::level::Wf2qServerNode;
 use super::{NONE, index};
 use crate::counters::ClassCounters;
-use crate::element::queue::QueueDropSink;
+use crate::element::queue::drop_sink::QueueDropSink;
 use crate::packet::{EmulatedPacket, PacketTrainShape};
 
 #[derive(Debug)]
