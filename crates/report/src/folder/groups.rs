@@ -39,7 +39,8 @@ fn is_run(folder: &Path) -> bool {
     folder.join("plan.json").symlink_metadata().is_ok()
 }
 
-/// Folders in a folder that are those of runs, in the order of their numbers.
+/// Folders in a folder that are those of runs, in the order of their numbers. What `run --attempts` has
+/// repeated and moved aside is none: the last attempt counts.
 fn repetitions(folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
     if !folder.is_dir() {
         return Err(ReportError::NoRun(folder.to_owned()));
@@ -48,7 +49,7 @@ fn repetitions(folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
     for entry in fs::read_dir(folder).map_err(unusable(folder))? {
         let path = entry.map_err(unusable(folder))?.path();
         // A link such as `latest` would count a run twice.
-        if !path.is_symlink() && is_run(&path) {
+        if !path.is_symlink() && is_run(&path) && !is_former_attempt(&path) {
             runs.push(path);
         }
     }
@@ -60,6 +61,13 @@ fn repetitions(folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
     Ok(runs)
 }
 
+/// Whether a folder is that of an attempt, `FOLDER-attempt-1`, and the last one is beside it.
+fn is_former_attempt(folder: &Path) -> bool {
+    let name = name_of(folder);
+    let attempt = name.rsplit_once("-attempt-").filter(|(_, number)| number.parse::<u32>().is_ok());
+    attempt.is_some_and(|(last, _)| is_run(&folder.with_file_name(last)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,10 +75,11 @@ mod tests {
     #[test]
     fn a_folder_of_repetitions_is_one_group_in_the_order_of_their_numbers() {
         let folder = tempfile::tempdir().unwrap();
-        for name in ["codel/10", "codel/2", "codel/notes", "fifo"] {
+        let runs = ["codel/10", "codel/2", "codel/2-attempt-1", "codel/3-attempt-1", "fifo"];
+        for name in runs.into_iter().chain(["codel/notes"]) {
             fs::create_dir_all(folder.path().join(name)).unwrap();
         }
-        for name in ["codel/10", "codel/2", "fifo"] {
+        for name in runs {
             fs::write(folder.path().join(name).join("plan.json"), "{}").unwrap();
         }
         let of = |names: &[&str]| {
@@ -80,7 +89,8 @@ mod tests {
         let names: Vec<_> = found.iter().map(|group| group.name.as_str()).collect();
         assert_eq!(names, ["codel", "fifo"]);
         let of_codel: Vec<String> = found[0].runs.iter().map(|run| name_of(run)).collect();
-        assert_eq!(of_codel, ["2", "10"]);
+        // Of 2 the last attempt counts; of 3 there is no later one.
+        assert_eq!(of_codel, ["2", "10", "3-attempt-1"]);
         let error = of(&["codel/notes"]).unwrap_err();
         assert!(error.to_string().contains("notes is not the folder of a run"), "{error}");
         assert!(of(&["nothing"]).is_err() && error.hint().is_some());
