@@ -39,6 +39,8 @@ mod explain;
 mod faithful;
 #[path = "programs/faults.rs"]
 mod faults;
+#[path = "common/free_port.rs"]
+mod free_port;
 #[path = "programs/image_limits.rs"]
 mod image_limits;
 #[path = "programs/images.rs"]

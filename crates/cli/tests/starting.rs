@@ -10,6 +10,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
+use free_port::free_port;
+
+#[path = "common/free_port.rs"]
+mod free_port;
+
 const WINDTUNNEL: &str = env!("CARGO_BIN_EXE_windtunnel");
 
 /// A user with a key, a scenario and a stand-in for ssh that writes down how it is called.
@@ -64,10 +69,9 @@ fn windtunnel(arguments: &[&str]) -> Command {
     command
 }
 
-/// Addresses on loopback that are free now.
+/// Free addresses on loopback.
 fn free<const N: usize>() -> [String; N] {
-    let sockets = [(); N].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
-    sockets.map(|socket| socket.local_addr().unwrap().to_string())
+    [(); N].map(|()| format!("127.0.0.1:{}", free_port()))
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -135,6 +139,19 @@ fn an_agent_that_runs_already_is_used_and_the_other_one_joins_it() {
     drop(agent.stdin.take());
     assert!(agent.wait().unwrap().success());
     assert!(!user.path("agent").exists());
+}
+
+#[test]
+fn a_port_that_another_program_has_is_named() {
+    let user = User::new();
+    let [taken, other] = free();
+    let _socket = UdpSocket::bind(&taken).unwrap();
+    let output = user.check(&format!("{taken},{other}"), &[]);
+    let talk = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{talk}");
+    let error = format!("error: another program has the UDP port of {taken}, and it is no agent\n");
+    assert!(talk.contains(&error), "{talk}");
+    assert!(talk.contains("hint: name another port: HOST:PORT\n"), "{talk}");
 }
 
 #[test]

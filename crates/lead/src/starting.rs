@@ -175,7 +175,14 @@ impl AgentLaunchSettings<'_> {
     }
 
     fn started_elsewhere(&self, name: &str) -> Result<StartedAgent, LeadError> {
-        let client = AgentClient::connect(name, self.key)?;
+        let client = AgentClient::connect(name, self.key).map_err(|error| match error {
+            AgentClientError::NoAgent { .. } => {
+                let text =
+                    format!("another program has the UDP port of {name}, and it is no agent");
+                LeadError::new(LeadErrorKind::Usage, text).with_hint("name another port: HOST:PORT")
+            }
+            other => other.into(),
+        })?;
         let card = agent_of(name, &client)?;
         Ok(StartedAgent { name: name.to_owned(), by: AgentLaunchMethod::Ssh, client, card })
     }

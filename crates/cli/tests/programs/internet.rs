@@ -16,6 +16,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use super::free_port::free_port;
 use super::support::{Lab, Outcome, is_missing, is_root, missing, users};
 use server::{Behaviour, Server, echo};
 
@@ -149,7 +150,7 @@ fn the_machine_is_refused_without_its_permission_and_by_its_own_addresses_always
 
 #[test]
 fn what_the_outside_refuses_is_refused_and_what_it_tears_is_torn() {
-    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let closed = free_port();
     let torn = Server::start(Behaviour::Tear);
     let half = Server::start(Behaviour::EchoAtEnd);
     let lines = format!(
@@ -186,7 +187,7 @@ fn what_the_outside_refuses_is_refused_and_what_it_tears_is_torn() {
 #[test]
 fn datagrams_of_any_length_come_back_and_a_closed_port_is_reported() {
     let port = echo();
-    let closed = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let closed = free_port();
     // 5000 bytes are four fragments of 1500 bytes each way.
     let lines = format!(
         "import socket\n\
@@ -290,7 +291,7 @@ fn the_link_in_front_holds_its_bandwidth() {
 
 #[test]
 fn a_published_port_leads_through_the_link_and_a_taken_one_is_an_error_before_the_run() {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port();
     for user in users() {
         let lab = Lab::new(user);
         lab.write(

@@ -27,12 +27,12 @@ mod running;
 mod running_calls;
 
 use std::fs;
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::Value;
 
+use super::free_port::free_port;
 use super::support::{Lab, find_program, is_missing, until, users};
 
 /// Bytes that idle time may lend: see `CREDIT_NS` of the budget.
@@ -359,8 +359,7 @@ fn nginx_and_its_clients_are_held_to_their_limits() {
         return;
     }
     let lab = Lab::new(users()[0]);
-    // One that is free now.
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port();
     lab.folder("www");
     lab.write("www/file", vec![b'x'; 1_000_000]);
     let folder = lab.path().display();

@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::io::Read;
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
+use crate::free_port::free_port;
 use crate::support::{
     Lab, User, find_program, is_missing, is_root, missing, until, until_within, users,
 };
@@ -57,8 +57,7 @@ impl Slurm {
         let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
         let name = name.trim().split('.').next().unwrap();
         let at = self.lab.path().display();
-        let sockets = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
-        let [control, first, second] = sockets.map(|socket| socket.local_addr().unwrap().port());
+        let [control, first, second] = [(); 3].map(|()| free_port());
         let node = "NodeAddr=127.0.0.1 CPUs=2 RealMemory=100";
         self.lab.write(
             "slurm.conf",

@@ -1,11 +1,11 @@
 //! Runs over machines on which no agent runs: the real sshd starts them.
 
 use std::fs;
-use std::net::{TcpListener, UdpSocket};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use crate::clients::name_of;
+use crate::free_port::free_port;
 use crate::support::{Lab, Live, find_program, is_missing, is_root, until, users};
 
 /// An sshd of the test's user on loopback; it ends when it is dropped.
@@ -27,7 +27,7 @@ impl Sshd {
             lab.own(&lab.path().join(key));
         }
         lab.write("authorized_keys", fs::read(lab.path().join("user_key.pub")).unwrap());
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let at = lab.path().display();
         let sshd = find_program("sshd").unwrap();
         let options = format!(
@@ -59,8 +59,7 @@ impl Drop for Sshd {
 
 /// Two free addresses on loopback.
 fn hosts() -> [String; 2] {
-    let sockets = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
-    sockets.map(|socket| socket.local_addr().unwrap().to_string())
+    [(); 2].map(|()| format!("127.0.0.1:{}", free_port()))
 }
 
 /// A run that has begun and gets a signal.
