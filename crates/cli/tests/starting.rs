@@ -142,16 +142,16 @@ fn an_agent_that_runs_already_is_used_and_the_other_one_joins_it() {
 }
 
 #[test]
-fn a_port_that_another_program_has_is_named() {
+fn a_port_in_use_at_which_no_agent_answers_is_named() {
     let user = User::new();
     let [taken, other] = free();
     let _socket = UdpSocket::bind(&taken).unwrap();
     let output = user.check(&format!("{taken},{other}"), &[]);
     let talk = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{talk}");
-    let error = format!("error: another program has the UDP port of {taken}, and it is no agent\n");
+    let error = format!("error: no agent answers at {taken}, and its UDP port is in use there\n");
     assert!(talk.contains(&error), "{talk}");
-    assert!(talk.contains("hint: name another port: HOST:PORT\n"), "{talk}");
+    assert!(talk.contains("; else name another port: HOST:PORT\n"), "{talk}");
 }
 
 #[test]

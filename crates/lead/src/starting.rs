@@ -177,9 +177,10 @@ impl AgentLaunchSettings<'_> {
     fn started_elsewhere(&self, name: &str) -> Result<StartedAgent, LeadError> {
         let client = AgentClient::connect(name, self.key).map_err(|error| match error {
             AgentClientError::NoAgent { .. } => {
-                let text =
-                    format!("another program has the UDP port of {name}, and it is no agent");
-                LeadError::new(LeadErrorKind::Usage, text).with_hint("name another port: HOST:PORT")
+                let text = format!("no agent answers at {name}, and its UDP port is in use there");
+                LeadError::new(LeadErrorKind::Usage, text).with_hint(
+                    "where an agent runs there, let its UDP port through firewalls; else name another port: HOST:PORT",
+                )
             }
             other => other.into(),
         })?;
