@@ -41,6 +41,13 @@ impl<A: AgentAnswer> AgentCall<A> {
         let AgentCallStreams { from, to, rest } = streams;
         AgentCall { from, to: AnswerSender { to, answer: PhantomData }, rest }
     }
+
+    /// Sends the only answer, or why there is none. The call has its place among the streams of its
+    /// connection until then.
+    pub(crate) async fn finish(self, answer: Result<A, String>) {
+        let AgentCall { to, rest: _counted, .. } = self;
+        to.finish(answer).await;
+    }
 }
 
 impl<A: AgentAnswer> AnswerSender<A> {

@@ -26,18 +26,14 @@ pub(super) struct AgentResponder<'a, N> {
 impl<N: FnMut(AgentNotice)> AgentRequestHandler for AgentResponder<'_, N> {
     fn card(&mut self, call: AgentCall<AgentDescription>) {
         let card = self.agent.card();
-        spawn_local(async move {
-            let AgentCall { to, rest: _counted, .. } = call;
-            to.finish(Ok(card)).await;
-        });
+        spawn_local(call.finish(Ok(card)));
     }
 
     fn hosts(&mut self, measure: bool, call: AgentCall<ClusterHosts>) {
         let (card, others) = (self.agent.card(), self.agent.others());
         let carrier = self.agent.carrier.clone();
         spawn_local(async move {
-            let AgentCall { to, rest: _counted, .. } = call;
-            to.finish(Ok(answer::hosts(card, others, &carrier, measure).await)).await;
+            call.finish(Ok(answer::hosts(card, others, &carrier, measure).await)).await;
         });
     }
 
@@ -51,14 +47,13 @@ impl<N: FnMut(AgentNotice)> AgentRequestHandler for AgentResponder<'_, N> {
     fn send(&mut self, destination: SocketAddr, call: AgentCall<MeasuredThroughput>) {
         let (others, carrier) = (self.agent.others(), self.agent.carrier.clone());
         spawn_local(async move {
-            let AgentCall { to, rest: _counted, .. } = call;
-            to.finish(answer::send(&carrier, &others, destination).await).await;
+            call.finish(answer::send(&carrier, &others, destination).await).await;
         });
     }
 
     fn join(&mut self, address: SocketAddr, call: AgentCall<()>) {
         self.agent.mesh.join(now(), address);
-        spawn_local(call.to.finish(Ok(())));
+        spawn_local(call.finish(Ok(())));
     }
 
     fn part(&mut self, run: Box<RunSetup>, member: u16, call: AgentCall<WatchedRunMessage>) {
@@ -70,13 +65,12 @@ impl<N: FnMut(AgentNotice)> AgentRequestHandler for AgentResponder<'_, N> {
     fn look(&mut self, run: Box<RunSetup>, member: u16, call: AgentCall<MissingRequirements>) {
         let look = self.agent.look;
         spawn_local(async move {
-            let AgentCall { to, rest: _counted, .. } = call;
-            to.finish(looked(look, run, member).await).await;
+            call.finish(looked(look, run, member).await).await;
         });
     }
 
     fn runs(&mut self, call: AgentCall<Vec<RunCard>>) {
-        spawn_local(call.to.finish(Ok(self.agent.runs.cards())));
+        spawn_local(call.finish(Ok(self.agent.runs.cards())));
     }
 
     fn watch(&mut self, run: u64, call: AgentCall<WatchedRunMessage>) {
@@ -112,7 +106,7 @@ impl<N: FnMut(AgentNotice)> AgentRequestHandler for AgentResponder<'_, N> {
     }
 
     fn forget(&mut self, run: u64, call: AgentCall<()>) {
-        spawn_local(call.to.finish(self.agent.runs.forget(run)));
+        spawn_local(call.finish(self.agent.runs.forget(run)));
     }
 }
 
